@@ -1,0 +1,27 @@
+"""Text to 3D at interactive speed, and Helix-parallel decoding over contexts of millions of tokens.
+
+Importing this package is cheap: names are resolved on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from helicube.errors import HelicubeError
+
+__version__ = "0.1.0"
+__all__ = ["HelicubeError", "__version__"]
+
+_LAZY = {"HelicubeError": "helicube.errors"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'helicube' has no attribute {name!r}")
+    return getattr(importlib.import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

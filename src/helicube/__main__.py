@@ -1,0 +1,5 @@
+"""`python -m helicube`."""
+
+from helicube.cli.main import main
+
+main()

@@ -1,0 +1,63 @@
+"""The `helicube` command: a table of lazily imported subcommands and one place where errors become a line."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from helicube import __version__
+from helicube.errors import HelicubeError
+
+# name -> one-line help. The module helicube.cli.<name> holds a click command called `command`.
+# The help is repeated here so that `helicube --help` imports no command.
+COMMANDS: dict[str, str] = {}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand's module only when that subcommand runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"helicube.cli.{cmd_name}")
+        found = module.command
+        assert isinstance(found, click.Command), f"helicube.cli.{cmd_name}.command is not a click command"
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        if COMMANDS:
+            with formatter.section("Commands"):
+                formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="helicube")
+def cli() -> None:
+    """Text to 3D at interactive speed; decoding and planning for contexts of millions of tokens."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends in one line and a non-zero exit, never in a traceback."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except HelicubeError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader went away (`helicube ... | head`): leave quietly, and keep Python from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

@@ -1,0 +1,1 @@
+"""Field to surface, repair, budget, export, render (numpy only)."""

@@ -1,0 +1,1 @@
+"""Fast twins of hot functions in nn, chosen by device."""

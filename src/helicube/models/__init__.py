@@ -1,0 +1,1 @@
+"""Single-device models, readable from top to bottom."""

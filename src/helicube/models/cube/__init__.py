@@ -1,0 +1,1 @@
+"""The Cube 3D architecture: decoder, shape tokenizers, text towers, checkpoints."""

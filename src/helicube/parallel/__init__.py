@@ -1,0 +1,1 @@
+"""Process groups, collectives, exact softmax merge, Helix."""

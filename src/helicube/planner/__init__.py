@@ -1,0 +1,1 @@
+"""Which layout, how fast, how many users (numpy only)."""

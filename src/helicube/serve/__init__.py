@@ -1,0 +1,1 @@
+"""HTTP API, job queue and web studio."""

@@ -1,0 +1,1 @@
+"""Facts as frozen dataclasses (standard library only)."""

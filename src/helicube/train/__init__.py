@@ -1,0 +1,1 @@
+"""Data, training loops and evaluation."""
