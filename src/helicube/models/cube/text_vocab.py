@@ -1,0 +1,119 @@
+"""Text to rows of the static encoder's table: phrases, then words, then word pieces, longest first."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+__all__ = ["TokenizedPrompt", "Vocabulary", "plain_words"]
+
+_WORD = re.compile(r"\w+")
+_APOSTROPHE_S = re.compile(r"['’]s\b")
+# Articles say nothing about shape; without them "chair", "a chair" and "the chair" are one prompt.
+_ARTICLES = frozenset({"a", "an", "the"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizedPrompt:
+    """Rows of one prompt, in order, and what the reader of the prompt should know."""
+
+    rows: tuple[int, ...]
+    # Words that have no row and no pieces: other scripts, symbols without a name.
+    ignored: tuple[str, ...]
+    # Words that are not in the vocabulary, and the pieces they were read as.
+    pieces: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def plain_words(text: str) -> list[str]:
+    """Words in lower case without accents; symbols and emoji become their Unicode names ("🚗" is "automobile")."""
+    named = "".join(f" {_symbol_name(c)} " if unicodedata.category(c) == "So" else c for c in text)
+    folded = unicodedata.normalize("NFKD", _APOSTROPHE_S.sub("", unicodedata.normalize("NFKC", named)).casefold())
+    bare = "".join(c for c in folded if not unicodedata.combining(c))
+    return _WORD.findall(bare.replace("_", " "))
+
+
+def _symbol_name(symbol: str) -> str:
+    return unicodedata.name(symbol, "").replace("-", " ")
+
+
+class Vocabulary:
+    """Entries of the table: "chair", "washing machine" (a phrase), "##ing" (a piece inside or at the end of a word)."""
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self._row = {entry: row for row, entry in enumerate(entries)}
+        self._max_words = max((entry.count(" ") + 1 for entry in entries), default=1)
+        self._max_chars = max(map(len, entries), default=1)
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def tokenize(self, text: str) -> TokenizedPrompt:
+        """Rows of the longest entries from left to right, articles left out.
+
+        A plural that is not an entry is read as its singular; a word that is not an entry either way is read as pieces.
+        """
+        words = [word for word in plain_words(text) if word not in _ARTICLES]
+        rows: list[int] = []
+        ignored: list[str] = []
+        pieces: list[tuple[str, tuple[str, ...]]] = []
+        start = 0
+        while start < len(words):
+            row, used = self._longest_phrase(words, start)
+            word = words[start]
+            start += used
+            if row is not None:
+                rows.append(row)
+                continue
+            parts = self._pieces(word)
+            if parts is None:
+                ignored.append(word)
+                continue
+            pieces.append((word, parts))
+            rows += [self._row[part] for part in parts]
+        return TokenizedPrompt(rows=tuple(rows), ignored=tuple(ignored), pieces=tuple(pieces))
+
+    def closest_word(self, word: str) -> str | None:
+        """The whole word that is spelt most alike, if any is close: a remedy for typing errors."""
+        same_start = [e for e in self._row if e[0] == word[0] and abs(len(e) - len(word)) <= 2]
+        return next(iter(difflib.get_close_matches(word, same_start, n=1, cutoff=0.75)), None)
+
+    def _longest_phrase(self, words: list[str], start: int) -> tuple[int | None, int]:
+        """Row of the longest entry that begins at `start` and the number of its words; (None, 1) if there is none."""
+        for used in range(min(self._max_words, len(words) - start), 0, -1):
+            phrase = " ".join(words[start : start + used])
+            for form in (phrase, *_singulars(phrase)):
+                if form in self._row:
+                    return self._row[form], used
+        return None, 1
+
+    def _pieces(self, word: str) -> tuple[str, ...] | None:
+        """Greedy longest word pieces (Schuster and Nakajima 2012, as in BERT); None if a character is unknown."""
+        parts: list[str] = []
+        start = 0
+        while start < len(word):
+            mark = "##" if start else ""
+            stop = min(len(word), start + self._max_chars)
+            while stop > start and mark + word[start:stop] not in self._row:
+                stop -= 1
+            if stop == start:
+                return None
+            parts.append(mark + word[start:stop])
+            start = stop
+        return tuple(parts)
+
+
+def _singulars(phrase: str) -> Iterator[str]:
+    """Singular forms that a plural may stand for, the likeliest first."""
+    if not phrase.endswith("s") or phrase.endswith("ss"):
+        return
+    if phrase.endswith("ies"):
+        yield phrase[:-3] + "y"
+    if phrase.endswith("ves"):
+        yield phrase[:-3] + "f"
+        yield phrase[:-3] + "fe"
+    yield phrase[:-1]
+    if phrase.endswith("es"):
+        yield phrase[:-2]
