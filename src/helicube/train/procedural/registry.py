@@ -1,0 +1,51 @@
+"""The class functions by class name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from helicube.train.procedural import containers, seating, stones, storage, tables, tableware, trees
+from helicube.train.procedural.draft import Draft
+
+__all__ = ["CLASSES"]
+
+CLASSES: Mapping[str, Callable[[Draft], None]] = MappingProxyType(
+    {
+        "chair": seating.chair,
+        "table": tables.table,
+        "sofa": seating.sofa,
+        "bed": tables.bed,
+        "shelf": storage.shelf,
+        "bookcase": storage.bookcase,
+        "cabinet": storage.cabinet,
+        "desk": tables.desk,
+        "nightstand": tables.nightstand,
+        "stool": seating.stool,
+        "bench": seating.bench,
+        "armchair": seating.armchair,
+        "tree": trees.tree,
+        "pine tree": trees.pine_tree,
+        "palm tree": trees.palm_tree,
+        "dead tree": trees.dead_tree,
+        "bush": trees.bush,
+        "cactus": trees.cactus,
+        "rock": stones.stone,
+        "crystal": stones.crystal,
+        "mountain": stones.mountain,
+        "cloud": stones.cloud,
+        "planet": stones.planet,
+        "mushroom": stones.mushroom,
+        "cup": tableware.cup,
+        "bowl": tableware.bowl,
+        "plate": tableware.plate,
+        "bottle": tableware.bottle,
+        "pot": tableware.pot,
+        "potion": tableware.potion,
+        "can": tableware.can,
+        "barrel": containers.barrel,
+        "crate": containers.crate,
+        "box": containers.carton,
+        "treasure chest": containers.treasure_chest,
+    }
+)
