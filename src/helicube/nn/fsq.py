@@ -1,0 +1,65 @@
+"""Finite scalar quantisation.
+
+Source: Mentzer et al., "Finite Scalar Quantization: VQ-VAE Made Simple" (2023): each channel is bounded and rounded to
+a few levels, and the id is the mixed-radix number of the levels, so there is no codebook that could collapse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["FSQ"]
+
+
+class FSQ(nn.Module):
+    """Rounds F channels to `levels`; ids run from 0 to prod(levels) − 1.
+
+    Args:
+        levels: number of values of each channel.
+    """
+
+    levels: Tensor
+    radix: Tensor
+
+    def __init__(self, levels: Sequence[int]) -> None:
+        super().__init__()
+        self.register_buffer("levels", torch.tensor(levels, dtype=torch.float32), persistent=False)
+        radix = [math.prod(levels[:i]) for i in range(len(levels))]
+        self.register_buffer("radix", torch.tensor(radix), persistent=False)
+        self.num_codes = math.prod(levels)
+
+    def bound(self, z_F: Tensor) -> Tensor:
+        """Squash to [0, level − 1], still continuous."""
+        return (torch.tanh(z_F) + 1) / 2 * (self.levels - 1)
+
+    def forward(self, z_F: Tensor, hardness: float = 1.0) -> Tensor:
+        """Codes in [−1, 1].
+
+        Args:
+            z_F: (..., F), any range.
+            hardness: 1 rounds, with a straight-through gradient; in training, a value below 1 leaves that share of
+                rows unrounded but with uniform noise one level wide, which tells as little and has a true gradient.
+        """
+        u = self.bound(z_F)
+        rounded = u + (u.round() - u).detach()
+        if hardness < 1 and self.training:
+            noisy = (u + torch.rand_like(u) - 0.5).clamp(min=torch.zeros_like(self.levels), max=self.levels - 1)
+            keep = torch.rand(u.shape[:1] + (1,) * (u.dim() - 1), device=u.device) < hardness
+            rounded = torch.where(keep, rounded, noisy)
+        return self._centre(rounded)
+
+    def to_ids(self, z_F: Tensor) -> Tensor:
+        """(..., F) to (...) int64."""
+        return (self.bound(z_F).round().long() * self.radix).sum(-1)
+
+    def to_codes(self, ids: Tensor) -> Tensor:
+        """(...) int64 to (..., F) in [−1, 1]."""
+        digits = torch.div(ids.unsqueeze(-1), self.radix, rounding_mode="floor") % self.levels.long()
+        return self._centre(digits.float())
+
+    def _centre(self, u: Tensor) -> Tensor:
+        return u * 2 / (self.levels - 1) - 1

@@ -1,0 +1,108 @@
+"""What training sees of one object: occupancy and coloured surface points in the coordinates of its bounding box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helicube.geometry.winding import occupancy_lattice
+from helicube.train.objects import TrainingObject
+
+__all__ = ["BAND", "EXTENT", "POINTS", "RESOLUTION", "TrainingItem", "make_item"]
+
+# Voxels along each side of the box lattice. Divisible by the lattices of tokens we compare (6 and 8).
+RESOLUTION = 96
+# The object's bounding box spans ±EXTENT of the lattice's cube [-1, 1]³ along every axis, whatever its aspect.
+EXTENT = 0.96
+# Voxels kept beside the surface, and coloured points on it.
+BAND = 8192
+POINTS = 4096
+# Objects with less of their box filled are open sheets, which have no inside to learn.
+MIN_OCCUPANCY = 0.002
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingItem:
+    """One object in box coordinates: each axis is stretched on its own to ±0.96."""
+
+    # (R³/8,) uint8, occupancy bits of the voxel centres, x slowest.
+    bits: NDArray[np.uint8]
+    # (BAND,) uint32, flat indices of voxels beside the surface (repeated where there are fewer).
+    band: NDArray[np.uint32]
+    # (POINTS, 3) int16, positions · 32767.
+    points: NDArray[np.int16]
+    # (POINTS, 3) int8, unit normals in box coordinates · 127.
+    normals: NDArray[np.int8]
+    # (POINTS, 3) uint8, sRGB.
+    colors: NDArray[np.uint8]
+    # (3,) float32, size of the true bounding box, longest side 1.92.
+    extents: NDArray[np.float32]
+
+
+def make_item(source: TrainingObject, seed: int) -> TrainingItem | None:
+    """Sample an object; None where it encloses (almost) no volume.
+
+    Args:
+        seed: for the choice of voxels and points.
+    """
+    rng = np.random.default_rng(seed)
+    low, high = source.vertices.min(axis=0), source.vertices.max(axis=0)
+    extents = np.maximum(high - low, 1e-3)
+    boxed = ((source.vertices - (low + high) / 2) / extents * (2 * EXTENT)).astype(np.float32)
+    inside = occupancy_lattice(boxed, source.faces, resolution=RESOLUTION, low=np.full(3, -1.0), high=np.full(3, 1.0))
+    if inside.mean() < MIN_OCCUPANCY:
+        return None
+    band = np.flatnonzero(_beside_surface(inside))
+    points, normals, colors = _surface_points(boxed, source, inside, rng)
+    return TrainingItem(
+        bits=np.packbits(inside),
+        band=rng.choice(band, BAND, replace=len(band) < BAND).astype(np.uint32),
+        points=np.round(points * 32767).astype(np.int16),
+        normals=np.round(normals * 127).astype(np.int8),
+        colors=colors,
+        extents=extents.astype(np.float32),
+    )
+
+
+def _beside_surface(inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Voxels with a face neighbour on the other side; (R, R, R) bool."""
+    near = np.zeros_like(inside)
+    for axis in range(3):
+        a = inside.swapaxes(0, axis)
+        n = near.swapaxes(0, axis)
+        differ = a[1:] != a[:-1]
+        n[1:] |= differ
+        n[:-1] |= differ
+    return near
+
+
+def _surface_points(
+    boxed: NDArray[np.float32], source: TrainingObject, inside: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]:
+    """Points, normals and colours, spread by area, of the surface that can be seen: inside on one side only."""
+    corners = boxed[source.faces]  # (F, 3, 3)
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(cross, axis=1)
+    face = rng.choice(len(area), 4 * POINTS, p=area / area.sum())
+    u, v = rng.random((2, 4 * POINTS, 1))
+    flip = u + v > 1
+    u, v = np.where(flip, 1 - u, u), np.where(flip, 1 - v, v)
+    a, b, c = corners[face, 0], corners[face, 1], corners[face, 2]
+    points = a + u * (b - a) + v * (c - a)
+    normals = cross[face] / area[face, None]
+    step = normals * (2.0 / RESOLUTION)
+    seen = np.flatnonzero(_look_up(inside, points + step) != _look_up(inside, points - step))
+    pool = seen if len(seen) >= POINTS // 16 else np.arange(len(points))
+    chosen = rng.choice(pool, POINTS, replace=len(pool) < POINTS)
+    return (
+        points[chosen].astype(np.float32),
+        normals[chosen].astype(np.float32),
+        source.face_colors[face[chosen]],
+    )
+
+
+def _look_up(inside: NDArray[np.bool_], points: NDArray[np.floating]) -> NDArray[np.bool_]:
+    index = np.floor((points + 1) * (RESOLUTION / 2)).astype(np.int64).clip(0, RESOLUTION - 1)
+    return np.asarray(inside[index[:, 0], index[:, 1], index[:, 2]])
