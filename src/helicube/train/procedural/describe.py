@@ -15,6 +15,7 @@ __all__ = ["color_shares", "describe"]
 
 # A second colour is named from this share of the surface on, as in the catalogue.
 _SECOND_SHARE = 0.15
+_SIZES = {"tall", "short", "long", "low", "wide", "narrow", "small", "flat", "deep", "shallow"}
 
 
 def color_shares(colors: Sequence[tuple[int, int, int]], areas: Floats) -> list[tuple[str, float]]:
@@ -35,7 +36,8 @@ def describe(draft: Draft, shares: Sequence[tuple[str, float]]) -> tuple[str, ..
     named = [name for name, share in shares if share >= _SECOND_SHARE] or [shares[0][0]]
     color = named[0] if draft.name_colors else ""
     both = f"{named[0]} and {named[1]}" if draft.name_colors and len(named) > 1 else ""
-    size = " ".join(draft.adjectives[:2])
+    # English puts size before shape: "a tall round tower".
+    size = " ".join(sorted(draft.adjectives, key=lambda word: word not in _SIZES)[:2])
     feature = str(rng.choice(draft.features)) if draft.features else ""
     options = [
         ((size, color), noun, ""),

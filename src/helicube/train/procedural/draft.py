@@ -11,6 +11,7 @@ import numpy as np
 from helicube.train.color_names import color_name
 from helicube.train.procedural.palette import RGB
 from helicube.train.procedural.solid import Solid
+from helicube.train.words import with_article
 
 __all__ = ["NUMBER_WORDS", "Draft", "Piece", "plural"]
 
@@ -96,6 +97,10 @@ class Draft:
     def having_colored(self, noun: str, color: RGB) -> None:
         """Record the feature "with <colour> <noun>"; the noun is a plural or a mass noun."""
         self.features.append(f"with {color_name(color)} {noun}")
+
+    def having_one_colored(self, noun: str, color: RGB) -> None:
+        """Record the feature "with a <colour> <noun>"."""
+        self.features.append("with " + with_article(f"{color_name(color)} {noun}"))
 
 
 def plural(noun: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -21,6 +20,7 @@ __all__ = [
     "capsule",
     "cone",
     "cylinder",
+    "frustum",
     "hull",
     "icosphere",
     "link",
@@ -83,6 +83,15 @@ def wedge(x: float, y: float, z: float, *, ridge: float = 1.0) -> Solid:
 
 _WEDGE_FACES: Ints = np.array([[0, 2, 3], [0, 3, 1], [0, 4, 2], [1, 3, 5], [0, 1, 5], [0, 5, 4], [2, 4, 5], [2, 5, 3]])
 _PYRAMID_FACES: Ints = np.array([[0, 2, 3], [0, 3, 1], [0, 4, 2], [1, 3, 4], [0, 1, 4], [2, 4, 3]])
+
+
+def frustum(bottom: tuple[float, float, float], top: tuple[float, float, float], low: float, high: float) -> Solid:
+    """A block between two rectangles, each given as (width in x, back z, front z), at the heights `low` and `high`."""
+    rings = [
+        [(x / 2, y, back), (-x / 2, y, back), (-x / 2, y, front), (x / 2, y, front)]
+        for (x, back, front), y in ((bottom, low), (top, high))
+    ]
+    return loft(rings)
 
 
 def cylinder(radius: float, height: float, sides: int = 12, *, top: float | None = None, phase: float = 0.5) -> Solid:
@@ -174,11 +183,10 @@ def arc(radius: float, start: float, stop: float, steps: int) -> Floats:
     return np.stack([radius * np.cos(angle), radius * np.sin(angle), np.zeros_like(angle)], axis=1)
 
 
-def link(
-    start: Sequence[float], stop: Sequence[float], radius: float, sides: int = 6, *, top: float | None = None
-) -> Solid:
+def link(start: ArrayLike, stop: ArrayLike, radius: float, sides: int = 6, *, top: float | None = None) -> Solid:
     """A straight round bar between two points, tapering from `radius` to `top` where given."""
-    return tube([start, stop], [radius, radius if top is None else top], sides)
+    ends = np.array([start, stop], dtype=np.float64)
+    return tube(ends, [radius, radius if top is None else top], sides)
 
 
 def terrain(heights: ArrayLike, x: float, z: float) -> Solid:

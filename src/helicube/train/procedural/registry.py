@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from helicube.train.procedural import containers, seating, stones, storage, tables, tableware, trees
+from helicube.train.procedural import (
+    cars,
+    containers,
+    houses,
+    lamps,
+    seating,
+    stones,
+    storage,
+    tables,
+    tableware,
+    trees,
+)
 from helicube.train.procedural.draft import Draft
 
 __all__ = ["CLASSES"]
@@ -47,5 +58,19 @@ CLASSES: Mapping[str, Callable[[Draft], None]] = MappingProxyType(
         "crate": containers.crate,
         "box": containers.carton,
         "treasure chest": containers.treasure_chest,
+        "car": cars.car,
+        "race car": cars.race_car,
+        "truck": cars.truck,
+        "emergency vehicle": cars.emergency_vehicle,
+        "lamp": lamps.lamp,
+        "candle": lamps.candle,
+        "torch": lamps.torch,
+        "campfire": lamps.campfire,
+        "house": houses.house,
+        "building": houses.building,
+        "tower": houses.tower,
+        "temple": houses.temple,
+        "tent": houses.tent,
+        "well": houses.well,
     }
 )

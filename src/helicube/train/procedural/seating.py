@@ -46,8 +46,7 @@ def chair(draft: Draft) -> None:
     if cushion:
         pad = bevel_box(width * 0.92, seat * 1.2, depth * 0.9, seat * 0.4)
         draft.add("cushion", seat_color, pad.at(y=high + seat * 1.5))
-        draft.having_colored("cushion", seat_color)
-        draft.features[-1] = draft.features[-1].replace("with ", "with a ")
+        draft.having_one_colored("cushion", seat_color)
     _chair_back(draft, color, (width, back, thick), (high + seat, -depth / 2 + thick / 2))
     if draft.chance(0.25):
         for side in (-1, 1):

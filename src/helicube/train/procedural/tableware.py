@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from helicube.train.color_names import color_name
 from helicube.train.procedural.draft import Draft
 from helicube.train.procedural.palette import BLACK, DARK_METAL, LEAF, METAL, PAINT, RGB, WHITE, WOOD
 from helicube.train.procedural.primitives import arc, cylinder, icosphere, torus
@@ -103,7 +102,7 @@ def plate(draft: Draft) -> None:
     if draft.chance(0.25):
         accent = draft.other(PAINT, color)
         draft.add("rim", accent, torus(0.985, 0.05, sides, 5).at(y=rim + thick * 0.5))
-        draft.features.append(f"with a {color_name(accent)} rim")
+        draft.having_one_colored("rim", accent)
     if draft.chance(0.2):
         draft.adjectives.append("oval")
         draft.pieces[:] = [type(p)(p.part, p.solid.scaled(1.35, 1, 1), p.color) for p in draft.pieces]
