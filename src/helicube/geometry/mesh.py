@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,3 +36,9 @@ class Mesh:
     def extents(self) -> NDArray[np.float32]:
         """(3,) size of the bounding box along x, y, z."""
         return np.asarray(self.vertices.max(axis=0) - self.vertices.min(axis=0), dtype=np.float32)
+
+    def export(self, path: str | Path, *, file_format: str | None = None, name: str | None = None) -> Path:
+        """Write a GLB, OBJ (with MTL), STL or PLY file, by the ending of `path`; see `geometry.export`."""
+        from helicube.geometry.export import export_mesh
+
+        return export_mesh(self, path, file_format=file_format, name=name)

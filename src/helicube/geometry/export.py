@@ -1,0 +1,74 @@
+"""Meshes to files: GLB, OBJ with MTL, STL, PLY. The same mesh gives the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from helicube.errors import GeometryError, MeshFileError
+from helicube.geometry.files import write_files
+from helicube.geometry.glb import encode_glb
+from helicube.geometry.obj import encode_obj
+from helicube.geometry.ply import encode_ply
+from helicube.geometry.stl import encode_stl
+
+if TYPE_CHECKING:
+    from helicube.geometry.mesh import Mesh
+
+__all__ = ["FORMATS", "encode", "export_mesh"]
+
+FORMATS = ("glb", "obj", "stl", "ply")
+
+
+def export_mesh(mesh: Mesh, path: str | Path, *, file_format: str | None = None, name: str | None = None) -> Path:
+    """Write a mesh; nothing half-written is ever seen, and an OBJ comes with its MTL beside it.
+
+    Args:
+        mesh: what to write.
+        path: where; its ending chooses the format unless `file_format` does.
+        file_format: one of `FORMATS`.
+        name: the object's name in GLB and OBJ; the file's name without ending if not given.
+
+    Raises:
+        MeshFileError: an unknown format, or a folder that cannot be written.
+        GeometryError: a mesh without faces, or with coordinates that are not finite.
+    """
+    path = Path(path)
+    parts = encode(mesh, file_format or path.suffix, name=name or path.stem, stem=path.stem)
+    write_files({path.with_suffix(suffix) if suffix else path: data for suffix, data in parts.items()})
+    return path
+
+
+def encode(mesh: Mesh, file_format: str, *, name: str = "mesh", stem: str = "mesh") -> dict[str, bytes]:
+    """The bytes of a mesh file under the key "", and of those beside it under their endings (".mtl" for OBJ).
+
+    `stem` is the file's name without ending, by which an OBJ calls its library.
+    """
+    check(mesh)
+    name = one_line(name)
+    match file_format.lower().lstrip("."):
+        case "glb":
+            return {"": encode_glb(mesh, name)}
+        case "obj":
+            body, library = encode_obj(mesh, name, f"{one_line(stem)}.mtl")
+            # The library first: an OBJ in place without it would be half a result.
+            return {".mtl": library, "": body}
+        case "stl":
+            return {"": encode_stl(mesh)}
+        case "ply":
+            return {"": encode_ply(mesh)}
+    raise MeshFileError(f"cannot write the format {file_format!r}; choose one of {', '.join(FORMATS)}")
+
+
+def check(mesh: Mesh) -> None:
+    if not mesh.num_faces:
+        raise GeometryError("the mesh has no faces; there is nothing to export")
+    if not np.isfinite(mesh.vertices).all():
+        raise GeometryError("the mesh has vertices that are NaN or infinite; repair it before the export")
+
+
+def one_line(name: str) -> str:
+    """A name without line ends and control characters, which would break the OBJ."""
+    return "".join(c if c.isprintable() else "_" for c in name).strip() or "mesh"

@@ -1,0 +1,159 @@
+"""Clean up a surface: closed, manifold, outward, without floaters and inner shells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helicube.errors import GeometryError
+from helicube.geometry.mend import compact, mend
+from helicube.geometry.mesh import Mesh
+from helicube.geometry.topology import face_components, is_watertight
+
+__all__ = ["Repair", "RepairOptions", "repair", "winding_numbers"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairOptions:
+    """What to keep."""
+
+    # "all": every component above the thresholds; "largest": the one with the most volume.
+    keep: Literal["all", "largest"] = "all"
+    # Least volume of a component, as a share of the largest one's.
+    min_volume: float = 5e-4
+    # Least longest side of a component, as a share of the largest one's. A thin rod passes this one, a speck does not.
+    min_extent: float = 0.05
+    # Inner shells (hollows, and bodies in them) are invisible and confuse slicers and physics.
+    keep_inner: bool = False
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.min_volume < 1 and 0 <= self.min_extent < 1):
+            raise GeometryError(
+                f"min_volume {self.min_volume} and min_extent {self.min_extent} are shares: 0 to below 1"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """A clean mesh and what was done to get it."""
+
+    mesh: Mesh
+    # Components of the mesh after closing it, and how many of them went as floaters and as inner shells.
+    num_components: int
+    num_floaters: int
+    num_inner: int
+    # True if the mesh was not closed or not manifold and was mended.
+    mended: bool
+
+
+def repair(mesh: Mesh, options: RepairOptions | None = None) -> Repair:
+    """Make a mesh watertight and manifold, wind it outwards, and drop what nobody wants.
+
+    Raises:
+        GeometryError: the mesh is empty, encloses no volume, or cannot be closed (see `mend`).
+    """
+    options = options or RepairOptions()
+    if not mesh.num_faces:
+        raise GeometryError("the mesh has no faces; nothing to repair")
+    mended = not is_watertight(mesh.faces)
+    if mended:
+        mesh = mend(mesh)
+    parts = _Parts.of(mesh)
+    keep, num_inner = choose(mesh, parts, options)
+    num_floaters = len(keep) - int(keep.sum()) - num_inner
+    inward = keep & (parts.volumes < 0) & ~(parts.inner & options.keep_inner)
+    if not keep.all() or inward.any():
+        faces = mesh.faces
+        if inward.any():
+            faces = np.where(inward[parts.labels][:, None], faces[:, ::-1], faces)
+        mesh = compact(replace(mesh, faces=faces[keep[parts.labels]], vertex_normals=None))
+    return Repair(mesh=mesh, num_components=len(keep), num_floaters=num_floaters, num_inner=num_inner, mended=mended)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """Components of a mesh; C of them."""
+
+    # (F,) component of each face.
+    labels: NDArray[np.int32]
+    # (C,) signed volumes; (C,) longest sides; (C, 3) corners of the boxes.
+    volumes: NDArray[np.float64]
+    sides: NDArray[np.float64]
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+    # (C,) filled in by `choose`: lies inside another component.
+    inner: NDArray[np.bool_]
+
+    @staticmethod
+    def of(mesh: Mesh) -> _Parts:
+        count, labels = face_components(mesh.faces)
+        a, b, c = (mesh.vertices[mesh.faces[:, i]].astype(np.float64) for i in range(3))
+        # Six times the tetrahedra over the origin.
+        six = (
+            a[:, 0] * (b[:, 1] * c[:, 2] - b[:, 2] * c[:, 1])
+            + a[:, 1] * (b[:, 2] * c[:, 0] - b[:, 0] * c[:, 2])
+            + a[:, 2] * (b[:, 0] * c[:, 1] - b[:, 1] * c[:, 0])
+        )
+        volumes = np.bincount(labels, weights=six, minlength=count) / 6
+        if count == 1:
+            low, high = mesh.vertices.min(axis=0)[None], mesh.vertices.max(axis=0)[None]
+        else:
+            low = np.full((count, 3), np.inf, dtype=np.float32)
+            high = np.full((count, 3), -np.inf, dtype=np.float32)
+            of_vertex = np.zeros(mesh.num_vertices, dtype=np.int32)
+            of_vertex[mesh.faces] = labels[:, None]
+            np.minimum.at(low, of_vertex, mesh.vertices)
+            np.maximum.at(high, of_vertex, mesh.vertices)
+        sides = (high - low).max(axis=1).astype(np.float64)
+        return _Parts(
+            labels=labels, volumes=volumes, sides=sides, low=low, high=high, inner=np.zeros(count, dtype=np.bool_)
+        )
+
+
+def choose(mesh: Mesh, parts: _Parts, options: RepairOptions) -> tuple[NDArray[np.bool_], int]:
+    """(C,) which components stay, and how many went as inner shells; marks `parts.inner`."""
+    size = np.abs(parts.volumes)
+    largest = int(np.argmax(size))
+    if size[largest] <= 1e-12 * float(parts.sides.max()) ** 3:
+        raise GeometryError(f"the mesh encloses no volume ({size[largest]:.3g}); it is a flat sheet, not a body")
+    keep = (size >= options.min_volume * size[largest]) & (parts.sides >= options.min_extent * parts.sides[largest])
+    num_inner = 0
+    for part in np.flatnonzero(keep):
+        boxes = np.all(parts.low < parts.low[part], axis=1) & np.all(parts.high > parts.high[part], axis=1)
+        parts.inner[part] = any(lies_inside(mesh, parts.labels, part, outer) for outer in np.flatnonzero(boxes & keep))
+    if not options.keep_inner:
+        num_inner = int((keep & parts.inner).sum())
+        keep &= ~parts.inner
+    if options.keep == "largest":
+        only = np.zeros_like(keep)
+        only[np.argmax(np.where(keep, size, -1))] = True
+        keep = only
+    return keep, num_inner
+
+
+def lies_inside(mesh: Mesh, labels: NDArray[np.int32], part: np.intp, outer: np.intp) -> bool:
+    """Whether a few face centres of one component all lie inside another."""
+    own = np.flatnonzero(labels == part)
+    some = own[np.linspace(0, len(own) - 1, 4).astype(np.intp)]
+    points = mesh.vertices[mesh.faces[some]].mean(axis=1)
+    return bool(np.all(np.abs(winding_numbers(mesh.vertices, mesh.faces[labels == outer], points)) > 0.5))
+
+
+def winding_numbers(
+    vertices: NDArray[np.float32], faces: NDArray[np.int32], points: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """(n,) how often a closed mesh winds around each point; cost n times F, so for few points only.
+
+    Source: Van Oosterom and Strackee, The Solid Angle of a Plane Triangle (1983), summed over faces.
+    """
+    out = np.empty(len(points), dtype=np.float64)
+    for i, point in enumerate(points):
+        a, b, c = ((vertices[faces[:, k]] - point).astype(np.float64) for k in range(3))
+        la, lb, lc = (np.sqrt(np.einsum("ij,ij->i", v, v)) for v in (a, b, c))
+        top = np.einsum("ij,ij->i", a, np.cross(b, c))
+        ab, bc, ca = (np.einsum("ij,ij->i", u, v) for u, v in ((a, b), (b, c), (c, a)))
+        out[i] = np.arctan2(top, la * lb * lc + ab * lc + bc * la + ca * lb).sum() / (2 * np.pi)
+    return out
