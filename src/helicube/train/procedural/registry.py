@@ -6,8 +6,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from helicube.train.procedural import (
+    appliances,
+    bathroom,
     cars,
     containers,
+    decor,
+    electronics,
     houses,
     lamps,
     seating,
@@ -72,5 +76,20 @@ CLASSES: Mapping[str, Callable[[Draft], None]] = MappingProxyType(
         "temple": houses.temple,
         "tent": houses.tent,
         "well": houses.well,
+        "fridge": appliances.fridge,
+        "oven": appliances.oven,
+        "washing machine": appliances.washing_machine,
+        "kitchen appliance": appliances.kitchen_appliance,
+        "sink": bathroom.sink,
+        "toilet": bathroom.toilet,
+        "trash can": bathroom.trash_can,
+        "tv": electronics.television,
+        "monitor": electronics.monitor,
+        "computer": electronics.computer,
+        "gadget": electronics.gadget,
+        "rug": decor.rug,
+        "pillow": decor.pillow,
+        "potted plant": decor.potted_plant,
+        "household item": decor.household_item,
     }
 )
