@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from helicube.train.procedural.bathroom import bathtub
-from helicube.train.procedural.draft import Draft
+from helicube.train.procedural.draft import Draft, drawn_from
 from helicube.train.procedural.palette import CLOTH, DARK_METAL, GLASS, GOLD, LEAF, METAL, PAINT, RGB, WHITE, WOOD
 from helicube.train.procedural.primitives import arc, ball, blob, box, cylinder, icosphere, link, torus
 from helicube.train.procedural.solid import Solid
@@ -243,7 +243,7 @@ def _clock(draft: Draft) -> None:
 
 def _coat_rack(draft: Draft) -> None:
     wood = draft.tint((*WOOD, *DARK_METAL))
-    draft.material = "wooden" if wood not in DARK_METAL else "metal"
+    draft.material = "wooden" if not drawn_from(wood, DARK_METAL) else "metal"
     high = draft.between(1.6, 1.9)
     draft.add("post", wood, cylinder(0.05, high, 8).at(y=high / 2))
     for i in range(4):

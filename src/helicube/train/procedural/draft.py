@@ -13,7 +13,7 @@ from helicube.train.procedural.palette import RGB
 from helicube.train.procedural.solid import Solid
 from helicube.train.words import with_article
 
-__all__ = ["NUMBER_WORDS", "Draft", "Piece", "plural"]
+__all__ = ["NUMBER_WORDS", "Draft", "Piece", "drawn_from", "plural"]
 
 T = TypeVar("T")
 
@@ -101,6 +101,11 @@ class Draft:
     def having_one_colored(self, noun: str, color: RGB) -> None:
         """Record the feature "with a <colour> <noun>"."""
         self.features.append("with " + with_article(f"{color_name(color)} {noun}"))
+
+
+def drawn_from(color: RGB, palette: Sequence[RGB], spread: int = 7) -> bool:
+    """Whether `Draft.tint` may have made a colour from a palette."""
+    return any(max(abs(a - b) for a, b in zip(color, entry, strict=True)) <= spread for entry in palette)
 
 
 def plural(noun: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from helicube.train.procedural.draft import NUMBER_WORDS, Draft
+from helicube.train.procedural.draft import NUMBER_WORDS, Draft, drawn_from
 from helicube.train.procedural.palette import CLOTH, DARK_METAL, GLASS, PAINT, PLASTER, RGB, ROOF, STONE, WHITE, WOOD
 from helicube.train.procedural.primitives import box, cone, cylinder, link, torus, wedge
 from helicube.train.procedural.sweep import extrude, lathe
@@ -155,7 +155,7 @@ def building(draft: Draft) -> None:
 def tower(draft: Draft) -> None:
     """Round and square castle towers, with battlements or a pointed roof."""
     stone = draft.tint(STONE) if draft.chance(0.75) else draft.tint(WOOD)
-    draft.material = "wooden" if stone in WOOD else "stone"
+    draft.material = "wooden" if drawn_from(stone, WOOD) else "stone"
     draft.call("tower")
     sides = draft.pick((4, 8, 10, 12))
     draft.adjectives.append("square" if sides == 4 else "round")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helicube.train.procedural.draft import Draft
+from helicube.train.procedural.draft import Draft, drawn_from
 from helicube.train.procedural.palette import BRASS, CLOTH, DARK_METAL, METAL, PAINT, RGB, WHITE, WOOD
 from helicube.train.procedural.primitives import ball, box, cylinder
 from helicube.train.procedural.supports import corner_legs
@@ -115,7 +115,7 @@ def cabinet(draft: Draft) -> None:
     nouns = (kind,) if kind == "cabinet" else (kind, "cabinet")
     draft.call(*nouns, subclass={"chest of drawers": "dresser"}.get(kind, kind))
     color = draft.tint(WOOD) if draft.chance(0.7) else draft.tint((*PAINT, WHITE, *METAL))
-    draft.material = "wooden" if color not in METAL else "metal"
+    draft.material = "wooden" if not drawn_from(color, METAL) else "metal"
     front = color if draft.chance(0.55) else draft.other((*WOOD, WHITE, *CLOTH), color)
     knob = draft.tint((BRASS, *METAL, *DARK_METAL))
     deep = draft.between(0.42, 0.58)

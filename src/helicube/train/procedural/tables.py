@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helicube.train.procedural.draft import Draft
+from helicube.train.procedural.draft import Draft, drawn_from
 from helicube.train.procedural.palette import BRASS, CLOTH, DARK_METAL, METAL, PAINT, RGB, WHITE, WOOD
 from helicube.train.procedural.primitives import ball, bevel_box, box, cylinder, rounded_slab
 from helicube.train.procedural.supports import corner_legs, pedestal, ring_legs
@@ -160,7 +160,7 @@ def bed(draft: Draft) -> None:
     wide = draft.between(0.9, 1.05) if pillows == 1 else draft.between(1.4, 1.8)
     name = "bunk bed" if bunk else "single bed" if pillows == 1 else "double bed"
     draft.call(name, "bed", subclass="bed")
-    draft.material = "wooden" if frame in WOOD else ""
+    draft.material = "wooden" if drawn_from(frame, WOOD) else ""
     long, base = draft.between(1.95, 2.15), draft.between(0.22, 0.38)
     levels = (0.0, draft.between(0.95, 1.15)) if bunk else (0.0,)
     for level in levels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from helicube.train.procedural.draft import Draft
+from helicube.train.procedural.draft import Draft, drawn_from
 from helicube.train.procedural.palette import BLACK, DARK_METAL, LEAF, METAL, PAINT, RGB, WHITE, WOOD
 from helicube.train.procedural.primitives import arc, cylinder, icosphere, torus
 from helicube.train.procedural.solid import Solid
@@ -71,7 +71,7 @@ def bowl(draft: Draft) -> None:
     """Round bowls, empty or filled."""
     draft.call("bowl")
     color = draft.tint((*_CERAMIC, *WOOD, *METAL))
-    draft.material = "wooden" if color in WOOD else ""
+    draft.material = "wooden" if drawn_from(color, WOOD) else ""
     high = draft.proportion(0.3, 0.7, ("shallow", "deep"))
     foot = draft.between(0.2, 0.34)
     outer = [(foot, 0.0), (0.42, high * 0.35), (0.55, high)]
