@@ -13,6 +13,7 @@ from helicube.train.objects import TrainingObject
 from helicube.train.procedural.describe import color_shares, describe, face_areas
 from helicube.train.procedural.draft import Draft
 from helicube.train.procedural.registry import CLASSES
+from helicube.train.procedural.solid import Floats
 
 __all__ = ["generate", "generate_many"]
 
@@ -56,7 +57,7 @@ def _finish(draft: Draft, class_name: str, seed: int) -> TrainingObject:
     np.clip(vertices, -_HALF, _HALF, out=vertices)
     sizes = [len(solid.faces) for solid in solids]
     areas = np.add.reduceat(face_areas(points, faces), np.cumsum([0, *sizes[:-1]]))
-    shares = color_shares([piece.color for piece in draft.pieces], areas)
+    shares = _shares(draft, areas)
     numbers = dict(zip(dict.fromkeys(piece.part for piece in draft.pieces), count_from(), strict=False))
     return TrainingObject(
         id=f"proc-{class_name.replace(' ', '-')}-{seed:06d}",
@@ -71,3 +72,10 @@ def _finish(draft: Draft, class_name: str, seed: int) -> TrainingObject:
         part_names=tuple(numbers),
         captions_name_colors=draft.name_colors,
     )
+
+
+def _shares(draft: Draft, areas: Floats) -> list[tuple[str, float]]:
+    """Shares of the colours without wheels, where anything else is left: people say "a red tractor" of a red body."""
+    rolling = np.array([piece.part.startswith("wheel") for piece in draft.pieces])
+    areas = np.where(rolling, 0.0, areas) if areas[~rolling].sum() > 0.1 * areas.sum() else areas
+    return color_shares([piece.color for piece in draft.pieces], areas)

@@ -8,13 +8,16 @@ from types import MappingProxyType
 from helicube.train.procedural import (
     appliances,
     bathroom,
+    boats,
     cars,
     containers,
     countryside,
     decor,
     electronics,
+    flying,
     houses,
     lamps,
+    machines_on_wheels,
     openings,
     outdoors,
     seating,
@@ -22,6 +25,7 @@ from helicube.train.procedural import (
     storage,
     tables,
     tableware,
+    trains,
     trees,
 )
 from helicube.train.procedural.draft import Draft
@@ -111,5 +115,14 @@ CLASSES: Mapping[str, Callable[[Draft], None]] = MappingProxyType(
         "container": countryside.container,
         "machine": countryside.machine,
         "space base": countryside.space_base,
+        "airplane": flying.airplane,
+        "spaceship": flying.spaceship,
+        "boat": boats.boat,
+        "ship": boats.ship,
+        "tractor": machines_on_wheels.tractor,
+        "train": trains.train,
+        "train car": trains.train_car,
+        "vehicle": machines_on_wheels.vehicle,
+        "wheel": machines_on_wheels.wheel,
     }
 )
