@@ -13,8 +13,8 @@ import trimesh
 from geometry_fields import cube_mesh, joined
 
 from helicube.errors import GeometryError, MeshFileError
+from helicube.geometry.color import srgb_to_linear
 from helicube.geometry.export import FORMATS, encode, export_mesh
-from helicube.geometry.glb import srgb_to_linear
 from helicube.geometry.mesh import Mesh
 
 

@@ -10,20 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helicube import __version__
+from helicube.geometry.color import srgb_to_linear
 
 if TYPE_CHECKING:
     from helicube.geometry.mesh import Mesh
 
-__all__ = ["encode_glb", "srgb_to_linear"]
+__all__ = ["encode_glb"]
 
 FLOAT, USHORT, UINT = 5126, 5123, 5125
 VERTICES, INDICES = 34962, 34963
-
-
-def srgb_to_linear(srgb: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Light intensities of sRGB values, both 0 to 1. Source: IEC 61966-2-1."""
-    x = np.asarray(srgb, dtype=np.float64)
-    return np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
 
 
 class _Binary:
