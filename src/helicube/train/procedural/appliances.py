@@ -97,6 +97,7 @@ def kitchen_appliance(draft: Draft) -> None:
     """Microwaves, toasters, blenders, coffee machines and kettles."""
     kind = draft.pick(("microwave", "toaster", "blender", "coffee machine", "kettle"))
     draft.call(kind, subclass=kind)
+    draft.wobble = 0.1
     color = _enamel(draft) if draft.chance(0.6) else draft.tint(PAINT)
     trim = draft.other((*DARK_METAL, *METAL, BLACK), color)
     {"microwave": _microwave, "toaster": _toaster, "blender": _blender, "kettle": _kettle}.get(kind, _coffee)(

@@ -52,6 +52,7 @@ def _finish(draft: Draft, class_name: str, seed: int) -> TrainingObject:
     starts = np.cumsum([0] + [len(solid.vertices) for solid in solids[:-1]])
     points = np.concatenate([solid.vertices for solid in solids])
     faces = np.concatenate([solid.faces + start for solid, start in zip(solids, starts, strict=True)])
+    points = points * (1 + draft.wobble * draft.rng.uniform(-1, 1, 3)) if draft.wobble else points
     low, high = points.min(axis=0), points.max(axis=0)
     vertices = ((points - (low + high) / 2) * (2 * _HALF / float((high - low).max()))).astype(np.float32)
     np.clip(vertices, -_HALF, _HALF, out=vertices)

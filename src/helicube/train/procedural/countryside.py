@@ -172,6 +172,7 @@ def machine(draft: Draft) -> None:
     """Satellite dishes, solar panels, generators, gears and antennas."""
     kind = draft.pick(("satellite dish", "solar panel", "generator", "gear", "antenna"))
     draft.call(kind, subclass=kind)
+    draft.wobble = 0.08
     color = draft.tint((*METAL, WHITE, *PAINT))
     dark = draft.other((*DARK_METAL, *METAL), color)
     draft.material = "metal"

@@ -44,6 +44,8 @@ class Draft:
     material: str = ""
     # Phrases after the noun: "with three legs".
     features: list[str] = field(default_factory=list)
+    # The finished object is stretched along each axis by up to this share: for makers with few sizes of their own.
+    wobble: float = 0.0
     # False where captions must not name colours (people).
     name_colors: bool = True
 

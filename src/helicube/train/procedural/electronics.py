@@ -164,6 +164,7 @@ def gadget(draft: Draft) -> None:
     """Phones, radios, speakers, cameras, batteries and headphones."""
     kind = draft.pick(("phone", "radio", "speaker", "camera", "battery", "headphones"))
     draft.call(kind, subclass=kind)
+    draft.wobble = 0.1
     color = draft.tint((*PAINT, *_CASE))
     trim = draft.other((*DARK_METAL, *METAL, BLACK, BRASS), color)
     {

@@ -9,7 +9,6 @@ from helicube.train.procedural.palette import (
     BLACK,
     DARK_METAL,
     GLASS,
-    GOLD,
     LIGHT,
     METAL,
     PAINT,
@@ -18,9 +17,9 @@ from helicube.train.procedural.palette import (
     WHITE,
     WOOD,
 )
-from helicube.train.procedural.primitives import bevel_box, box, cylinder, frustum, icosphere, link, torus, wedge
-from helicube.train.procedural.sweep import extrude, lathe
-from helicube.train.procedural.wheels import add_axle, road_wheel, spoked_wheel
+from helicube.train.procedural.primitives import bevel_box, box, cylinder, frustum, icosphere, link, torus
+from helicube.train.procedural.sweep import extrude
+from helicube.train.procedural.wheels import add_axle, spoked_wheel
 
 __all__ = ["tractor", "vehicle", "wheel"]
 

@@ -239,6 +239,7 @@ def street_furniture(draft: Draft) -> None:
     """Street lights, traffic lights, hydrants, mailboxes and traffic cones."""
     kind = draft.pick(("street light", "street light", "traffic light", "fire hydrant", "mailbox", "traffic cone"))
     draft.call(kind, subclass=kind)
+    draft.wobble = 0.08
     {
         "street light": _street_light, "traffic light": _traffic_light, "fire hydrant": _hydrant, "mailbox": _mailbox,
         "traffic cone": _traffic_cone,
