@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from helicube.train.procedural import (
+    animals,
     appliances,
     bathroom,
     boats,
@@ -13,6 +14,7 @@ from helicube.train.procedural import (
     containers,
     countryside,
     decor,
+    dinosaurs,
     electronics,
     figures,
     flying,
@@ -26,6 +28,7 @@ from helicube.train.procedural import (
     siege,
     stones,
     storage,
+    swimmers,
     tables,
     tableware,
     trains,
@@ -139,5 +142,11 @@ CLASSES: Mapping[str, Callable[[Draft], None]] = MappingProxyType(
         "astronaut": figures.astronaut,
         "robot": figures.robot,
         "monster": figures.monster,
+        "animal": animals.animal,
+        "dog": animals.dog,
+        "horse": animals.horse,
+        "dinosaur": dinosaurs.dinosaur,
+        "bird": swimmers.bird,
+        "sea animal": swimmers.sea_animal,
     }
 )
