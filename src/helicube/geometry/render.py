@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from helicube.errors import GeometryError, InputError
 from helicube.geometry.camera import Camera
 from helicube.geometry.color import linear_to_srgb, srgb_to_linear
+from helicube.geometry.measure import face_vectors, unit_rows
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.occlusion import blurred, box_mean, cosine_directions, spread
 from helicube.geometry.raycast import RayCaster
@@ -102,11 +103,8 @@ class _Scene:
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
         self.caster = RayCaster(mesh)
-        corners = mesh.vertices[mesh.faces]
-        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        length = np.linalg.norm(normal, axis=1, keepdims=True)
         # (F, 3)
-        self.face_normals: Floats = np.divide(normal, length, out=np.zeros_like(normal), where=length > 0)
+        self.face_normals: Floats = unit_rows(face_vectors(mesh.vertices, mesh.faces))
         srgb = mesh.vertex_colors if mesh.vertex_colors is not None else np.array([UNPAINTED], dtype=np.uint8)
         # (V, 3), or (1, 3) for an unpainted mesh.
         self.albedo: Floats = srgb_to_linear(srgb / 255).astype(np.float32)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helicube.errors import GeometryError
+from helicube.geometry.measure import cross, dot, face_volumes
 from helicube.geometry.mend import compact, mend
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.topology import face_components, is_watertight
@@ -90,14 +91,8 @@ class _Parts:
     @staticmethod
     def of(mesh: Mesh) -> _Parts:
         count, labels = face_components(mesh.faces)
-        a, b, c = (mesh.vertices[mesh.faces[:, i]].astype(np.float64) for i in range(3))
-        # Six times the tetrahedra over the origin.
-        six = (
-            a[:, 0] * (b[:, 1] * c[:, 2] - b[:, 2] * c[:, 1])
-            + a[:, 1] * (b[:, 2] * c[:, 0] - b[:, 0] * c[:, 2])
-            + a[:, 2] * (b[:, 0] * c[:, 1] - b[:, 1] * c[:, 0])
-        )
-        volumes = np.bincount(labels, weights=six, minlength=count) / 6
+        each = face_volumes(mesh.vertices, mesh.faces)
+        volumes = np.bincount(labels, weights=each, minlength=count).astype(np.float64)
         if count == 1:
             low, high = mesh.vertices.min(axis=0)[None], mesh.vertices.max(axis=0)[None]
         else:
@@ -152,8 +147,7 @@ def winding_numbers(
     out = np.empty(len(points), dtype=np.float64)
     for i, point in enumerate(points):
         a, b, c = ((vertices[faces[:, k]] - point).astype(np.float64) for k in range(3))
-        la, lb, lc = (np.sqrt(np.einsum("ij,ij->i", v, v)) for v in (a, b, c))
-        top = np.einsum("ij,ij->i", a, np.cross(b, c))
-        ab, bc, ca = (np.einsum("ij,ij->i", u, v) for u, v in ((a, b), (b, c), (c, a)))
-        out[i] = np.arctan2(top, la * lb * lc + ab * lc + bc * la + ca * lb).sum() / (2 * np.pi)
+        la, lb, lc = (np.sqrt(dot(v, v)) for v in (a, b, c))
+        bottom = la * lb * lc + dot(a, b) * lc + dot(b, c) * la + dot(c, a) * lb
+        out[i] = np.arctan2(dot(a, cross(b, c)), bottom).sum() / (2 * np.pi)
     return out

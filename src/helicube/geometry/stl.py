@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from helicube.geometry.measure import face_vectors, unit_rows
+
 if TYPE_CHECKING:
     from helicube.geometry.mesh import Mesh
 
@@ -17,12 +19,9 @@ TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribu
 
 def encode_stl(mesh: Mesh) -> bytes:
     """Triangles with their normals; the format has no colours, no shared vertices and no unit."""
-    corners = mesh.vertices[mesh.faces]  # (F, 3, 3)
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    length = np.linalg.norm(normal, axis=1, keepdims=True)
     records = np.zeros(mesh.num_faces, dtype=TRIANGLE)
-    records["normal"] = np.divide(normal, length, out=np.zeros_like(normal), where=length > 0)
-    records["corners"] = corners
+    records["normal"] = unit_rows(face_vectors(mesh.vertices, mesh.faces))
+    records["corners"] = mesh.vertices[mesh.faces]
     # Readers take a file that begins with "solid" for the text variant.
     header = b"helicube binary STL".ljust(80, b"\0")
     return header + struct.pack("<I", mesh.num_faces) + records.tobytes()

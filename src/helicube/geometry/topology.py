@@ -59,9 +59,7 @@ def is_watertight(faces: Faces) -> bool:
 
 def is_manifold(faces: Faces) -> bool:
     """Watertight, and the faces at each vertex form a single fan."""
-    if not is_watertight(faces):
-        return False
-    return int(fan_labels(faces, twins_of(faces)).max()) + 1 == len(np.unique(faces))
+    return is_watertight(faces) and num_fans(twins_of(faces)) == int(np.count_nonzero(np.bincount(faces.reshape(-1))))
 
 
 def twins_of(faces: Faces) -> NDArray[np.int64]:
@@ -69,16 +67,32 @@ def twins_of(faces: Faces) -> NDArray[np.int64]:
     start, end = half_edges(faces)
     size = int(max(start.max(), end.max())) + 1
     key = np.minimum(start, end) * size + np.maximum(start, end)
-    order = np.argsort(key, kind="stable")
+    order = np.argsort(key)
     ordered = key[order]
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    count = np.diff(np.append(first, len(ordered)))
-    one, two = order[first[count == 2]], order[first[count == 2] + 1]
+    pair = first[np.diff(first, append=len(ordered)) == 2]
+    one, two = order[pair], order[pair + 1]
     opposite = start[one] != start[two]
     twins = np.full(len(start), -1, dtype=np.int64)
     twins[one[opposite]] = two[opposite]
     twins[two[opposite]] = one[opposite]
     return twins
+
+
+def num_fans(twins: NDArray[np.int64]) -> int:
+    """Number of fans of a mesh in which every half-edge has a twin; a few times faster than `fan_labels`.
+
+    From a corner, the twin of the half-edge before it starts at the next corner of the fan: a permutation, whose
+    cycles are the fans. Labels spread along it by doubling steps.
+    """
+    h = np.arange(len(twins))
+    step = twins[h - h % 3 + (h + 2) % 3]
+    label = h
+    while True:
+        lower = np.minimum(label, label[step])
+        if np.array_equal(lower, label):
+            return int(np.count_nonzero(label == h))
+        label, step = lower, step[step]
 
 
 def fan_labels(faces: Faces, twins: NDArray[np.int64]) -> NDArray[np.int32]:
