@@ -9,13 +9,15 @@ Shapes: B rows, S conditioning tokens, L shape tokens, D width, H heads, d head 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from helicube.nn.attention import LayerCache, attend, merge_heads, split_heads
+from helicube.nn.attention import attend, merge_heads, split_heads
+from helicube.nn.cache import CacheSpec, LayerCache, LayerSpec
 from helicube.nn.mlp import SwiGLU
 from helicube.nn.norm import PlainLayerNorm, RMSNorm
 from helicube.nn.rotary import apply_rotary, rotary_table
@@ -188,13 +190,14 @@ class Transformer(nn.Module):
 class CubeDecoder(nn.Module):
     """Conditioning tokens and past shape ids to logits of the next one."""
 
+    bbox_proj: nn.Linear | None
+
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
         self.config = config
         self.text_proj = nn.Linear(config.text_model_embed_dim, config.n_embd, bias=config.bias)
         self.shape_proj = nn.Linear(config.shape_model_embed_dim, config.n_embd)
-        if config.use_bbox:
-            self.bbox_proj = nn.Linear(3, config.n_embd)
+        self.bbox_proj = nn.Linear(3, config.n_embd) if config.use_bbox else None
         self.transformer = Transformer(config)
         self.ln_f = PlainLayerNorm(config.n_embd, config.eps)
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
@@ -205,6 +208,14 @@ class CubeDecoder(nn.Module):
         projected = self.shape_proj(codebook_KF.to(self.shape_proj.weight.dtype))
         self.transformer.wte.weight[: self.config.shape_model_vocab_size].copy_(projected)
 
+    def cache_spec(self, num_text: int, max_tokens: int) -> CacheSpec:
+        """What a cache for `num_text` text states and `max_tokens` shape tokens has to hold."""
+        c = self.config
+        num_prefix = num_text + int(c.use_bbox)
+        dual = LayerSpec(num_heads=c.n_head, head_dim=c.head_dim, num_prefix=num_prefix)
+        single = LayerSpec(num_heads=c.n_head, head_dim=c.head_dim)
+        return CacheSpec(layers=(dual,) * c.n_layer + (single,) * c.n_single_layer, max_tokens=max_tokens)
+
     def condition(self, text_BTC: Tensor, bbox_B3: Tensor | None = None) -> Tensor:
         """Conditioning tokens (B, S, D): the projected text states, then the box (zeros where none is asked for).
 
@@ -213,7 +224,7 @@ class CubeDecoder(nn.Module):
             bbox_B3: x, y, z sizes of the box.
         """
         cond: Tensor = self.text_proj(text_BTC)
-        if not self.config.use_bbox:
+        if self.bbox_proj is None:
             return cond
         if bbox_B3 is None:
             bbox_B3 = torch.zeros(len(text_BTC), 3)
@@ -222,8 +233,8 @@ class CubeDecoder(nn.Module):
 
     def prefill(self, cond_BSD: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of the condition in each dual layer; (B, H, S, d) each."""
-        pairs = []
-        for block in self.transformer.dual_blocks:
+        pairs: list[tuple[Tensor, Tensor]] = []
+        for block in cast("Iterable[DualBlock]", self.transformer.dual_blocks):
             cond_BSD, k, v = block.condition(cond_BSD)
             pairs.append((k, v))
         return pairs
