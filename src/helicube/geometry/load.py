@@ -114,8 +114,10 @@ class _Part:
 
     @property
     def vertices(self) -> NDArray[np.float32]:
-        placed = self.geometry.vertices @ self.transform[:3, :3].T + self.transform[:3, 3]
-        return np.asarray(placed, dtype=np.float32)
+        # What overflows is infinite then, and refused.
+        with np.errstate(over="ignore", invalid="ignore"):
+            placed = self.geometry.vertices @ self.transform[:3, :3].T + self.transform[:3, 3]
+            return np.asarray(placed, dtype=np.float32)
 
     @property
     def faces(self) -> NDArray[np.int64]:
