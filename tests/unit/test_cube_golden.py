@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,7 @@ from torch import Tensor
 
 from helicube.engine.engine import Engine, IdPlan
 from helicube.engine.sampling import SamplingConfig
-from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
-from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
+from helicube.models.cube.checkpoint import CubeWeights, load_cube
 
 TOLERANCE = 1e-4  # of the golden README: absolute, on logits, latents and occupancy logits
 
@@ -30,25 +27,8 @@ def expected(golden: Path) -> dict[str, Tensor]:
 
 
 @pytest.fixture(scope="module")
-def decoder(golden: Path, expected: dict[str, Tensor]) -> CubeDecoder:
-    raw = json.loads((golden / "config.json").read_text())["gpt_model"]
-    known = {field.name for field in fields(DecoderConfig)}
-    model = CubeDecoder(DecoderConfig(**{k: v for k, v in raw.items() if k in known})).eval()
-    model.load_state_dict(load_file(golden / "shape_gpt.safetensors"))
-    model.adopt_codebook(expected["codebook"])
-    return model
-
-
-@pytest.fixture(scope="module")
-def tokenizer(golden: Path) -> CubeTokenizer:
-    raw = json.loads((golden / "config.json").read_text())["shape_model"]
-    config = TokenizerConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()})
-    model = CubeTokenizer(config).eval()
-    missing, unexpected = model.load_state_dict(load_file(golden / "shape_tokenizer.safetensors"), strict=False)
-    # The file stores the shared embedder once.
-    assert set(missing) == {"encoder.embedder.weight", "occupancy_decoder.embedder.weight"}
-    assert not unexpected
-    return model
+def weights(golden: Path) -> CubeWeights:
+    return load_cube(golden, dtype=torch.float32)
 
 
 def close(ours: Tensor, theirs: Tensor) -> bool:
@@ -57,7 +37,8 @@ def close(ours: Tensor, theirs: Tensor) -> bool:
 
 
 @torch.no_grad()
-def test_decoder_logits_and_token_table(decoder: CubeDecoder, expected: dict[str, Tensor]) -> None:
+def test_decoder_logits_and_token_table(weights: CubeWeights, expected: dict[str, Tensor]) -> None:
+    decoder = weights.decoder
     assert close(decoder.transformer.wte.weight, expected["token_embedding_table"])
     cond = decoder.condition(expected["text_embed"], expected["bbox_xyz"])
     assert close(decoder(expected["input_ids"], cond), expected["logits"])
@@ -66,8 +47,8 @@ def test_decoder_logits_and_token_table(decoder: CubeDecoder, expected: dict[str
 @pytest.mark.parametrize("cache", [True, False], ids=["cached", "uncached"])
 @pytest.mark.parametrize("scale", [3, 0])
 @torch.no_grad()
-def test_greedy_ids(decoder: CubeDecoder, expected: dict[str, Tensor], scale: int, cache: bool) -> None:
-    c = decoder.config
+def test_greedy_ids(weights: CubeWeights, expected: dict[str, Tensor], scale: int, cache: bool) -> None:
+    decoder, c = weights.decoder, weights.decoder.config
     cond = decoder.condition(expected["text_embed"], expected["bbox_xyz"])
     plan = IdPlan(bos_id=c.bos_id, ranges=((0, c.shape_model_vocab_size),) * 12)
     engine = Engine(decoder, decoder.cache_spec(expected["text_embed"].shape[1], 12), plan, cache=cache)
@@ -77,8 +58,8 @@ def test_greedy_ids(decoder: CubeDecoder, expected: dict[str, Tensor], scale: in
 
 
 @torch.no_grad()
-def test_tokenizer(tokenizer: CubeTokenizer, expected: dict[str, Tensor]) -> None:
-    cloud = expected["point_cloud"]
+def test_tokenizer(weights: CubeWeights, expected: dict[str, Tensor]) -> None:
+    tokenizer, cloud = weights.tokenizer, expected["point_cloud"]
     assert close(tokenizer.encoder(cloud[..., :3], cloud[..., 3:]), expected["encoder_output"])
     assert torch.equal(tokenizer.encode(cloud), expected["indices"])
     assert close(tokenizer.bottleneck.block.codes(), expected["codebook"])

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["LayerCache", "attend", "merge_heads", "split_heads"]
-
-
-class LayerCache(Protocol):
-    """Keys and values of one layer, as a model sees them while it decodes."""
-
-    def extend(self, k_BHLd: Tensor, v_BHLd: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Store the keys and values of new tokens at each row's place.
-
-        Returns:
-            All keys and values stored so far, (B, H, M, d) each, and a mask (B, 1, L, M), true where a query may look,
-            or None where every query may look at every key.
-        """
-        ...
+__all__ = ["attend", "merge_heads", "split_heads"]
 
 
 def split_heads(x_BLD: Tensor, num_heads: int) -> Tensor:

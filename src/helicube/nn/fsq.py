@@ -22,19 +22,15 @@ class FSQ(nn.Module):
         levels: number of values of each channel.
     """
 
-    levels: Tensor
-    radix: Tensor
-
     def __init__(self, levels: Sequence[int]) -> None:
         super().__init__()
-        self.register_buffer("levels", torch.tensor(levels, dtype=torch.float32), persistent=False)
-        radix = [math.prod(levels[:i]) for i in range(len(levels))]
-        self.register_buffer("radix", torch.tensor(radix), persistent=False)
+        self.levels = tuple(levels)
+        self.radix = tuple(math.prod(levels[:i]) for i in range(len(levels)))
         self.num_codes = math.prod(levels)
 
     def bound(self, z_F: Tensor) -> Tensor:
         """Squash to [0, level − 1], still continuous."""
-        return (torch.tanh(z_F) + 1) / 2 * (self.levels - 1)
+        return (torch.tanh(z_F) + 1) / 2 * self._top(z_F)
 
     def forward(self, z_F: Tensor, hardness: float = 1.0) -> Tensor:
         """Codes in [−1, 1].
@@ -47,19 +43,24 @@ class FSQ(nn.Module):
         u = self.bound(z_F)
         rounded = u + (u.round() - u).detach()
         if hardness < 1 and self.training:
-            noisy = (u + torch.rand_like(u) - 0.5).clamp(min=torch.zeros_like(self.levels), max=self.levels - 1)
+            noisy = (u + torch.rand_like(u) - 0.5).clamp_min(0).minimum(self._top(u))
             keep = torch.rand(u.shape[:1] + (1,) * (u.dim() - 1), device=u.device) < hardness
             rounded = torch.where(keep, rounded, noisy)
         return self._centre(rounded)
 
     def to_ids(self, z_F: Tensor) -> Tensor:
         """(..., F) to (...) int64."""
-        return (self.bound(z_F).round().long() * self.radix).sum(-1)
+        return (self.bound(z_F).round().long() * torch.tensor(self.radix, device=z_F.device)).sum(-1)
 
     def to_codes(self, ids: Tensor) -> Tensor:
         """(...) int64 to (..., F) in [−1, 1]."""
-        digits = torch.div(ids.unsqueeze(-1), self.radix, rounding_mode="floor") % self.levels.long()
+        radix = torch.tensor(self.radix, device=ids.device)
+        digits = ids.unsqueeze(-1).div(radix, rounding_mode="floor") % torch.tensor(self.levels, device=ids.device)
         return self._centre(digits.float())
 
+    def _top(self, like: Tensor) -> Tensor:
+        """Highest value of each channel, (F,)."""
+        return torch.tensor([level - 1 for level in self.levels], device=like.device, dtype=torch.float32)
+
     def _centre(self, u: Tensor) -> Tensor:
-        return u * 2 / (self.levels - 1) - 1
+        return u * 2 / self._top(u) - 1

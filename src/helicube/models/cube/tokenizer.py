@@ -63,21 +63,23 @@ class TokenizerConfig:
 class PhaseEmbedder(nn.Module):
     """x to [x, cos fm + cos pm, sin fm + sin pm], fm = x·W (learned), pm = x·π/2 + carrier (fixed)."""
 
-    carrier: Tensor
-
     def __init__(self, num_freqs: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(3, num_freqs))
-        ramp = torch.arange(num_freqs, dtype=torch.float32) / (num_freqs - 1)
-        carrier = 2 * math.pi * ((num_freqs / 8) ** (1 - ramp) + ramp)
-        self.register_buffer("carrier", carrier, persistent=False)
+
+    def carrier(self) -> Tensor:
+        """Fixed phases, (F,) float32."""
+        num_freqs = self.weight.shape[1]
+        ramp = torch.arange(num_freqs, device=self.weight.device, dtype=torch.float32) / (num_freqs - 1)
+        return 2 * math.pi * ((num_freqs / 8) ** (1 - ramp) + ramp)
 
     def forward(self, x_BP3: Tensor) -> Tensor:
         """(B, P, 3) to (B, P, 3 + 6F), coordinate-major."""
-        x = x_BP3.unsqueeze(-1)
-        fm, pm = x * self.weight, x * (math.pi / 2) + self.carrier
+        # In float32: the largest phases are a hundred radians, of which bfloat16 would leave no fraction.
+        x = x_BP3.float().unsqueeze(-1)
+        fm, pm = x * self.weight.float(), x * (math.pi / 2) + self.carrier()
         cos, sin = fm.cos() + pm.cos(), fm.sin() + pm.sin()
-        return torch.cat([x_BP3, cos.flatten(-2), sin.flatten(-2)], dim=-1)
+        return torch.cat([x_BP3.float(), cos.flatten(-2), sin.flatten(-2)], dim=-1).to(self.weight.dtype)
 
 
 class TwoLayer(nn.Module):
@@ -187,7 +189,7 @@ class Encoder(nn.Module):
 
     def forward(self, points_BP3: Tensor, feats_BPC: Tensor) -> Tensor:
         """Points and their normals to (B, N, D)."""
-        points = self.feat_in(torch.cat([self.embedder(points_BP3), feats_BPC], dim=-1))
+        points = self.feat_in(torch.cat([self.embedder(points_BP3), feats_BPC.to(self.query)], dim=-1))
         h = self.query.expand(len(points), -1, -1)
         for block in self.blocks:
             h = block(h, block.keys_values(points)) if isinstance(block, CrossBlock) else block(h)

@@ -1,0 +1,141 @@
+"""Reading published weights: a folder with the safetensors files of decoder and tokenizer, and their configuration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from helicube.errors import CheckpointError
+from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
+
+__all__ = ["PUBLISHED", "CubeWeights", "load_cube", "load_tensors"]
+
+DECODER_FILE, TOKENIZER_FILE, CONFIG_FILE = "shape_gpt.safetensors", "shape_tokenizer.safetensors", "config.json"
+
+# Where one module stands in several places, the file holds it once, under any of these names.
+SHARED_NAMES = ("embedder.weight", "encoder.embedder.weight", "occupancy_decoder.embedder.weight")
+
+# The published versions, by the name that stands for their configuration. Source: the report and its release notes.
+PUBLISHED: Mapping[str, tuple[DecoderConfig, TokenizerConfig]] = {
+    "v0.1": (DecoderConfig(use_bbox=False), TokenizerConfig(num_encoder_latents=512)),
+    "v0.5": (DecoderConfig(use_bbox=True), TokenizerConfig(num_encoder_latents=1024)),
+}
+
+# Keys of the published configuration that do not change the architecture as we run it.
+IGNORED_KEYS = {"use_pooled_text_embed", "encoder_with_cls_token"}
+
+Config = TypeVar("Config", DecoderConfig, TokenizerConfig)
+Model = TypeVar("Model", bound=nn.Module)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CubeWeights:
+    """The two models of a checkpoint, in evaluation mode, the decoder's token table filled from the codebook."""
+
+    decoder: CubeDecoder
+    tokenizer: CubeTokenizer
+
+
+def load_cube(
+    folder: Path,
+    *,
+    version: str | None = None,
+    dtype: torch.dtype = torch.bfloat16,
+    device: torch.device | str = "cpu",
+) -> CubeWeights:
+    """Load a checkpoint folder, casting tensor by tensor, so that the float32 file is never held as a whole.
+
+    Args:
+        folder: holds `shape_gpt.safetensors`, `shape_tokenizer.safetensors`, and, without `version`, `config.json`.
+        version: "v0.1" or "v0.5".
+
+    Raises:
+        CheckpointError: a file is missing or truncated, or a tensor is missing, unknown or wrongly shaped.
+    """
+    decoder_config, tokenizer_config = _configs(folder, version)
+    tokenizer = load_tensors(CubeTokenizer, tokenizer_config, folder / TOKENIZER_FILE, dtype, device)
+    decoder = load_tensors(CubeDecoder, decoder_config, folder / DECODER_FILE, dtype, device)
+    decoder.adopt_codebook(tokenizer.bottleneck.block.codes())
+    return CubeWeights(decoder=decoder, tokenizer=tokenizer)
+
+
+def _configs(folder: Path, version: str | None) -> tuple[DecoderConfig, TokenizerConfig]:
+    if version is not None:
+        if version not in PUBLISHED:
+            raise CheckpointError(f"version {version!r} is unknown; choose {' or '.join(PUBLISHED)}")
+        return PUBLISHED[version]
+    path = folder / CONFIG_FILE
+    if not path.is_file():
+        raise CheckpointError(f"{path} is missing; add it, or name the version with {' or '.join(PUBLISHED)}")
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        decoder, tokenizer = raw["gpt_model"], raw["shape_model"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} is not a configuration with gpt_model and shape_model: {error}") from None
+    return _config(DecoderConfig, decoder, path), _config(TokenizerConfig, tokenizer, path)
+
+
+def _config(kind: type[Config], raw: dict[str, Any], path: Path) -> Config:
+    known = {field.name for field in fields(kind)}
+    unknown = sorted(raw.keys() - known - IGNORED_KEYS)
+    if unknown:
+        raise CheckpointError(f"{path}: unknown keys {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items() if k in known}
+    return kind(**values)
+
+
+def load_tensors(kind: type[Model], config: Any, path: Path, dtype: torch.dtype, device: torch.device | str) -> Model:
+    """Build `kind(config)` with the tensors of a memory-mapped file, cast one at a time.
+
+    Raises:
+        CheckpointError: names the file, and the tensors that are missing, unknown or wrongly shaped.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"{path} is missing; --weights needs a folder with {DECODER_FILE} and {TOKENIZER_FILE}")
+    with torch.device("meta"):
+        model: Model = kind(config)
+    wanted = dict(model.state_dict())
+    try:
+        with safe_open(path, framework="pt", device="cpu") as file:
+            source = _sources(wanted, set(file.keys()), path)
+            _check_shapes(wanted, {n: tuple(file.get_slice(s).get_shape()) for n, s in source.items()}, path)
+            tensors: dict[str, Tensor] = {}
+            for name, stored in source.items():
+                twin = next((t for n, t in tensors.items() if source[n] == stored), None)
+                tensors[name] = file.get_tensor(stored).to(device, dtype) if twin is None else twin
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} is damaged ({error}); download it again") from None
+    model.load_state_dict(tensors, assign=True)
+    return model.eval().requires_grad_(False)
+
+
+def _sources(wanted: Mapping[str, Tensor], stored: set[str], path: Path) -> dict[str, str]:
+    """Which stored tensor each wanted one comes from."""
+    alias = next((n for n in SHARED_NAMES if n in stored), None)
+    source = {n: n if n in stored else alias if n in SHARED_NAMES and alias else n for n in wanted}
+    missing = sorted(n for n, s in source.items() if s not in stored)
+    unknown = sorted(stored - set(source.values()) - set(SHARED_NAMES))
+    if missing or unknown:
+        parts = [f"{what} {_some(names)}" for what, names in (("lacks", missing), ("has unknown", unknown)) if names]
+        raise CheckpointError(f"{path} {' and '.join(parts)}; is it the right file for this configuration?")
+    return source
+
+
+def _check_shapes(wanted: Mapping[str, Tensor], found: Mapping[str, tuple[int, ...]], path: Path) -> None:
+    wrong = [f"{n} {found[n]} instead of {tuple(t.shape)}" for n, t in wanted.items() if found[n] != tuple(t.shape)]
+    if wrong:
+        raise CheckpointError(f"{path} has wrongly shaped {_some(wrong)}; is it the right file for this configuration?")
+
+
+def _some(names: list[str]) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

@@ -1,0 +1,106 @@
+"""Damaged, renamed and misshapen checkpoints end in one error that names the tensor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from helicube.errors import CheckpointError
+from helicube.models.cube.checkpoint import PUBLISHED, load_cube
+from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
+
+DECODER = {"n_layer": 2, "n_single_layer": 1, "n_head": 2, "n_embd": 16, "shape_model_vocab_size": 20,
+           "shape_model_embed_dim": 4, "text_model_embed_dim": 8}  # fmt: skip
+TOKENIZER = {"num_encoder_latents": 5, "embed_dim": 4, "width": 16, "num_heads": 2, "num_freqs": 8,
+             "num_encoder_layers": 2, "num_decoder_layers": 1, "num_codes": 20}  # fmt: skip
+Tensors = dict[str, Tensor]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    decoder = CubeDecoder(DecoderConfig(**DECODER))  # type: ignore[arg-type]
+    tokenizer = CubeTokenizer(TokenizerConfig(**TOKENIZER))  # type: ignore[arg-type]
+    shape = dict(tokenizer.state_dict())
+    embedder = shape["embedder.weight"]
+    shape = {k: v for k, v in shape.items() if not k.endswith("embedder.weight")}
+    save_file(dict(decoder.state_dict()), tmp_path / "shape_gpt.safetensors")
+    save_file({**shape, "occupancy_decoder.embedder.weight": embedder}, tmp_path / "shape_tokenizer.safetensors")
+    config = {"gpt_model": DECODER, "shape_model": {**TOKENIZER, "encoder_cross_attention_levels": [0]}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    return tmp_path
+
+
+def rewrite(path: Path, change: Callable[[Tensors], Tensors]) -> None:
+    save_file(change(load_file(path)), path)
+
+
+def test_embedder_is_found_under_any_of_its_names_and_stays_one(folder: Path) -> None:
+    weights = load_cube(folder, dtype=torch.float32)
+    assert weights.tokenizer.encoder.embedder.weight is weights.tokenizer.embedder.weight
+    stored = load_file(folder / "shape_tokenizer.safetensors")["occupancy_decoder.embedder.weight"]
+    assert torch.equal(weights.tokenizer.embedder.weight, stored)
+
+
+def test_weights_are_cast(folder: Path) -> None:
+    weights = load_cube(folder)
+    assert {p.dtype for p in weights.decoder.parameters()} == {torch.bfloat16}
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda t: {k: v for k, v in t.items() if k != "lm_head.weight"}, ["lacks lm_head.weight"]),
+        (lambda t: {("head.weight" if k == "lm_head.weight" else k): v for k, v in t.items()},
+         ["lacks lm_head.weight", "unknown head.weight"]),
+        (lambda t: {**t, "lm_head.weight": torch.zeros(3, 3)}, ["lm_head.weight (3, 3) instead of (23, 16)"]),
+    ],
+    ids=["missing", "renamed", "misshapen"],
+)  # fmt: skip
+def test_wrong_tensors_are_named(folder: Path, change: Callable[[Tensors], Tensors], names: list[str]) -> None:
+    rewrite(folder / "shape_gpt.safetensors", change)
+    with pytest.raises(CheckpointError) as caught:
+        load_cube(folder)
+    for name in names:
+        assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("keep", [0, 5, 200, -10])
+def test_truncated_file(folder: Path, keep: int) -> None:
+    path = folder / "shape_tokenizer.safetensors"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_cube(folder)
+
+
+def test_missing_file_configuration_and_version(folder: Path) -> None:
+    with pytest.raises(CheckpointError, match="unknown"):
+        load_cube(folder, version="v9")
+    (folder / "config.json").write_text("{")
+    with pytest.raises(CheckpointError, match=r"config\.json"):
+        load_cube(folder)
+    (folder / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"name the version with v0\.1 or v0\.5"):
+        load_cube(folder)
+    with pytest.raises(CheckpointError, match="is missing"):
+        load_cube(folder / "nowhere", version="v0.5")
+
+
+def test_published_sizes() -> None:
+    with torch.device("meta"):
+        decoder = CubeDecoder(PUBLISHED["v0.5"][0])
+    block = decoder.transformer.dual_blocks[0]
+    count = sum(p.numel() for name, p in decoder.named_parameters() if "pre_c" not in name and "post_2" not in name)
+    outside = sum(p.numel() for p in (*decoder.text_proj.parameters(), *decoder.shape_proj.parameters()))
+    # The shape stream reads 0.93 G parameters a step: everything of it but the token table.
+    read = count - outside - decoder.transformer.wte.weight.numel()
+    assert read == pytest.approx(0.93e9, rel=0.01)
+    assert block is not None
