@@ -9,8 +9,12 @@ __all__ = ["article", "with_article"]
 _AN_SOUNDS = ("a", "e", "i", "o", "u", "hour", "8", "x-ray", "xmas")
 # Nouns that take no article.
 _BARE = frozenset(
-    "stairs fries scissors glasses shoes boots headphones chopsticks corn wheat grass meat ribs bones grapes armor bread".split()
-)
+    (
+        "stairs", "fries", "scissors", "glasses", "shoes", "boots", "headphones", "chopsticks", "corn", "wheat",
+        "grass", "meat", "ribs", "bones", "grapes", "armor", "bread", "pants",
+        "jewelry", "clothing", "food",
+    )
+)  # fmt: skip
 _A_SOUNDS = ("uni", "use", "util", "eu", "one", "ufo", "uto")
 
 

@@ -122,21 +122,21 @@ def animal(draft: Draft) -> None:
         second = fur
     head = add_quadruped(draft, _BUILDS[kind], (fur, second))
     {"sheep": _wool, "cow": _horns, "deer": _antlers, "bear": _round_ears, "rat": _round_ears}.get(kind, _plain)(
-        draft, fur, head
+        draft, head
     )
 
 
-def _plain(draft: Draft, fur: RGB, head: tuple[float, float]) -> None:
+def _plain(draft: Draft, head: tuple[float, float]) -> None:
     """Nothing more than the common body."""
 
 
-def _wool(draft: Draft, fur: RGB, head: tuple[float, float]) -> None:
+def _wool(draft: Draft, _head: tuple[float, float]) -> None:
     for _ in range(7):
         at = (draft.between(-0.14, 0.14), 0.62 + draft.between(-0.05, 0.18), draft.between(-0.36, 0.32))
-        draft.add("wool", fur, blob(draft.rng, 0.34, 0.32, 0.36, rough=0.08).at(*at))
+        draft.add("wool", draft.pieces[0].color, blob(draft.rng, 0.34, 0.32, 0.36, rough=0.08).at(*at))
 
 
-def _horns(draft: Draft, fur: RGB, head: tuple[float, float]) -> None:
+def _horns(draft: Draft, head: tuple[float, float]) -> None:
     y, z = head
     for side in (-1, 1):
         horn = cone(0.045, 0.2, 6).turned("z", -50 * side).at(side * 0.17, y + 0.17, z - 0.02)
@@ -144,7 +144,7 @@ def _horns(draft: Draft, fur: RGB, head: tuple[float, float]) -> None:
     draft.having(2, "horn")
 
 
-def _antlers(draft: Draft, fur: RGB, head: tuple[float, float]) -> None:
+def _antlers(draft: Draft, head: tuple[float, float]) -> None:
     y, z = head
     if draft.chance(0.4):
         return
@@ -159,7 +159,7 @@ def _antlers(draft: Draft, fur: RGB, head: tuple[float, float]) -> None:
     draft.features.append("with antlers")
 
 
-def _round_ears(draft: Draft, fur: RGB, head: tuple[float, float]) -> None:
+def _round_ears(draft: Draft, head: tuple[float, float]) -> None:
     y, z = head
     for side in (-1, 1):
-        draft.add("ears", fur, icosphere(0.15, 0.15, 0.08, 1).at(side * 0.12, y + 0.13, z - 0.02))
+        draft.add("ears", draft.pieces[0].color, icosphere(0.15, 0.15, 0.08, 1).at(side * 0.12, y + 0.13, z - 0.02))

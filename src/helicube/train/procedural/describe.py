@@ -46,8 +46,7 @@ def describe(draft: Draft, shares: Sequence[tuple[str, float]]) -> tuple[str, ..
         ((), noun, feature),
         ((color,), noun, feature),
         ((size, color, draft.material), noun, feature),
-        ((size,), draft.nouns[-1], ""),
-        ((color,), draft.nouns[-1], ""),
+        ((size if rng.random() < 0.5 else color,), draft.nouns[-1], ""),
         ((color, draft.material), noun, ""),
     ]
     captions = [plain, _phrase((color,), noun, "")]

@@ -131,13 +131,13 @@ def _face(draft: Draft, b: Build, head: tuple[float, float], nose: float) -> Non
 def _tail(draft: Draft, fur: RGB, b: Build, back: float) -> None:
     x, y, z = 0.0, back + b.high * 0.2, -0.48
     if b.tail == "brush":
-        path = [(0, y, z), (0, y + 0.02, z - 0.16), (0, y - 0.16, z - 0.26), (0, y - 0.34, z - 0.27)]
+        path = [(x, y, z), (x, y + 0.02, z - 0.16), (x, y - 0.16, z - 0.26), (x, y - 0.34, z - 0.27)]
         draft.add("tail", fur, tube(path, [0.04, 0.07, 0.075, 0.02], 6))
     elif b.tail == "curl":
         path = [(x, y, z), (x, y + 0.05, z - 0.2), (x, y + 0.25, z - 0.34), (0.03, y + 0.48, z - 0.3)]
         draft.add("tail", fur, tube(path, [0.045, 0.045, 0.04, 0.025], 6))
     elif b.tail == "thin":
-        path = [(0, y, z), (0, y - 0.02, z - 0.1), (0, y - 0.26, z - 0.15)]
+        path = [(x, y, z), (x, y - 0.02, z - 0.1), (x, y - 0.26, z - 0.15)]
         draft.add(
             "tail", fur, tube(path, [0.035, 0.03, 0.025], 5), icosphere(0.08, 0.12, 0.08, 0).at(0, y - 0.3, z - 0.15)
         )
