@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from helicube.errors import HelicubeError
+    from helicube.geometry.mesh import Mesh
+    from helicube.pipelines.text_to_shape import MeshOptions, TextToShape, load
 
 __version__ = "0.1.0"
-__all__ = ["HelicubeError", "__version__"]
+__all__ = ["HelicubeError", "Mesh", "MeshOptions", "TextToShape", "__version__", "load"]
 
-_LAZY = {"HelicubeError": "helicube.errors"}
+_LAZY = {
+    "HelicubeError": "helicube.errors",
+    "Mesh": "helicube.geometry.mesh",
+    "MeshOptions": "helicube.pipelines.text_to_shape",
+    "TextToShape": "helicube.pipelines.text_to_shape",
+    "load": "helicube.pipelines.text_to_shape",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ from helicube.errors import HelicubeError
 # name -> one-line help. The module helicube.cli.<name> holds a click command called `command`.
 # The help is repeated here so that `helicube --help` imports no command.
 COMMANDS: dict[str, str] = {
+    "generate": "Turn prompts into meshes.",
     "render": "Show a mesh as a picture or a turntable.",
 }
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from helicube.engine.kv_cache import KVCache
-from helicube.engine.sampling import SamplingConfig, guidance_weight, guide, sample, uniforms
+from helicube.engine.sampling import SamplingConfig, guidance_weight, guide, gumbel, request_keys, sample
 from helicube.errors import DecodeError
 from helicube.nn.cache import CacheSpec, LayerCache
 
@@ -157,7 +157,8 @@ class _Chooser:
         self.scale = torch.tensor([c.guidance_scale for c in configs], device=device)
         self.temperature = torch.tensor([float(c.temperature) for c in configs], device=device)
         self.top_p = torch.tensor([float(c.top_p) for c in configs], device=device)
-        self.uniform = uniforms(configs, plan.num_steps).to(device)
+        self.keys = request_keys(configs).to(device)
+        self.greedy = all(c.temperature == 0 for c in configs)
 
     def __call__(self, logits_RV: Tensor, step: int) -> Tensor:
         low, high = self.plan.ranges[step]
@@ -168,4 +169,7 @@ class _Chooser:
             logits = guide(cond, uncond, gamma[:, None])
         if not bool(torch.isfinite(logits).all()):
             raise DecodeError(f"logits are not finite at step {step}; the weights are damaged or the format too coarse")
-        return sample(logits, self.temperature, self.top_p, self.uniform[:, step]) + low
+        if self.greedy:
+            return logits.argmax(dim=-1) + low
+        noise = gumbel(self.keys, step, high - low)
+        return sample(logits, self.temperature, self.top_p, noise) + low

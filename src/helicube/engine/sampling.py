@@ -13,7 +13,9 @@ from torch import Tensor
 
 from helicube.errors import InputError
 
-__all__ = ["SamplingConfig", "guidance_weight", "guide", "sample", "uniforms"]
+__all__ = ["SamplingConfig", "guidance_weight", "guide", "gumbel", "request_keys", "sample"]
+
+MASK = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,28 +52,53 @@ def guide(cond_BV: Tensor, uncond_BV: Tensor, gamma: Tensor | float) -> Tensor:
     return (1 + gamma) * cond - gamma * uncond
 
 
-def uniforms(configs: Sequence[SamplingConfig], num_steps: int) -> Tensor:
-    """One number in [0, 1) per request and step; (B, n) float32, drawn on the CPU so that devices agree."""
-    rows = [torch.rand(num_steps, generator=torch.Generator().manual_seed(c.seed)) for c in configs]
-    return torch.stack(rows)
+def request_keys(configs: Sequence[SamplingConfig]) -> Tensor:
+    """One 32-bit key per request, from its seed; (B,) int64."""
+    seeds = torch.tensor([c.seed for c in configs], dtype=torch.int64)
+    return _mix((seeds & MASK) ^ _mix(seeds >> 32))
 
 
-def sample(logits_BV: Tensor, temperature_B: Tensor, top_p_B: Tensor, uniform_B: Tensor) -> Tensor:
-    """Ids (B,), by inverting the distribution at the given uniform numbers.
+def gumbel(keys_B: Tensor, step: int | Tensor, num_ids: int) -> Tensor:
+    """Gumbel noise of each request and id at a step; (B, V) float32.
+
+    A hash of (key, step, id) in place of a state: any step can be computed on its own, on any device, inside
+    a captured graph, and whatever the neighbours do.
+    """
+    ids = torch.arange(num_ids, device=keys_B.device)
+    row = _mix((keys_B + step * 0x9E3779B9) & MASK)[:, None]
+    # 24 bits, so that float32 holds them exactly and neither 0 nor 1 occurs.
+    uniform = ((_mix((row + ids * 0x85EBCA77) & MASK) >> 8).float() + 0.5) * 2.0**-24
+    return -torch.log(-torch.log(uniform))
+
+
+def _mix(x: Tensor) -> Tensor:
+    """A 32-bit hash with low bias, in int64 lanes (constants: "lowbias32" of the hash-prospector survey)."""
+    x = ((x ^ (x >> 16)) * 0x7FEB352D) & MASK
+    x = ((x ^ (x >> 15)) * 0x846CA68B) & MASK
+    return x ^ (x >> 16)
+
+
+def sample(logits_BV: Tensor, temperature_B: Tensor, top_p_B: Tensor, noise_BV: Tensor) -> Tensor:
+    """Ids (B,): the largest of logits/temperature plus Gumbel noise, which draws from the softmax (Gumbel, 1954).
+
+    Unlike inverting the distribution, this hardly ever turns rounding in the logits into another id: it takes two
+    scores that are equal to within the rounding.
 
     Args:
         logits_BV: float32.
         temperature_B: 0 for the likeliest id.
-        top_p_B: share of probability that the kept ids reach.
-        uniform_B: in [0, 1).
+        top_p_B: ids stay until the likelier ones reach this share of the probability; 1 keeps all.
+        noise_BV: see `gumbel`.
     """
-    greedy = logits_BV.argmax(dim=-1)
-    hot = temperature_B > 0
-    scaled = logits_BV / torch.where(hot, temperature_B, 1.0)[:, None]
-    ordered, order = scaled.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
-    total = ordered.cumsum(dim=-1)
-    # An id stays if the likelier ones have not reached top_p yet, so the first always stays.
-    kept = torch.where(total - ordered < top_p_B[:, None], ordered, 0.0).cumsum(dim=-1)
-    place = (kept <= uniform_B[:, None] * kept[:, -1:]).sum(dim=-1, keepdim=True)
-    drawn = order.gather(-1, place.clamp(max=logits_BV.shape[-1] - 1))[:, 0]
-    return torch.where(hot, drawn, greedy)
+    hot = (temperature_B > 0)[:, None]
+    scaled = logits_BV / torch.where(hot[:, 0], temperature_B, 1.0)[:, None]
+    kept = _nucleus(scaled, top_p_B)
+    return torch.where(kept, scaled + torch.where(hot, noise_BV, 0.0), -torch.inf).argmax(dim=-1)
+
+
+def _nucleus(logits_BV: Tensor, top_p_B: Tensor) -> Tensor:
+    """Which ids stay (Holtzman et al., "The Curious Case of Neural Text Degeneration", 2020); (B, V) bool."""
+    ordered, order = logits_BV.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+    # The likelier ids have not reached top_p yet, so the first always stays.
+    kept = ordered.cumsum(dim=-1) - ordered < top_p_B[:, None]
+    return torch.empty_like(kept).scatter_(-1, order, kept)

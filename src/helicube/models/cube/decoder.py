@@ -240,7 +240,12 @@ class CubeDecoder(nn.Module):
         return pairs
 
     def decode(self, ids_BL: Tensor, rotary: Tensor, caches: Sequence[LayerCache]) -> Tensor:
-        """Logits (B, L, V) after each of the given ids.
+        """Logits (B, L, V) after each of the given ids; arguments as in `hidden`."""
+        logits: Tensor = self.lm_head(self.hidden(ids_BL, rotary, caches))
+        return logits
+
+    def hidden(self, ids_BL: Tensor, rotary: Tensor, caches: Sequence[LayerCache]) -> Tensor:
+        """Normalised states (B, L, D) from which `lm_head` makes logits.
 
         Args:
             ids_BL: shape ids, BOS first in a sequence.
@@ -251,17 +256,22 @@ class CubeDecoder(nn.Module):
         blocks = [*self.transformer.dual_blocks, *self.transformer.single_blocks]
         for block, cache in zip(blocks, caches, strict=True):
             x = block(x, rotary, cache)
-        logits: Tensor = self.lm_head(self.ln_f(x))
-        return logits
+        normalised: Tensor = self.ln_f(x)
+        return normalised
 
     def forward(self, ids_BL: Tensor, cond_BSD: Tensor) -> Tensor:
-        """Logits (B, L, V) of a whole sequence at once, without a cache: for training, and as the reference."""
+        """Logits (B, L, V) of a whole sequence at once, without a cache: the reference for decoding step by step."""
+        logits: Tensor = self.lm_head(self.whole(ids_BL, cond_BSD))
+        return logits
+
+    def whole(self, ids_BL: Tensor, cond_BSD: Tensor) -> Tensor:
+        """Normalised states (B, L, D) of a whole sequence at once, for training."""
         length, dual = ids_BL.shape[1], self.config.n_layer
         causal = torch.ones(length, length, dtype=torch.bool, device=ids_BL.device).tril()
         caches: list[LayerCache] = [WholeSequence(causal, k, v) for k, v in self.prefill(cond_BSD)]
         caches += [WholeSequence(causal) for _ in range(self.config.n_single_layer)]
         assert len(caches) == dual + self.config.n_single_layer
-        return self.decode(ids_BL, self.rotary(length, ids_BL.device), caches)
+        return self.hidden(ids_BL, self.rotary(length, ids_BL.device), caches)
 
     def rotary(self, length: int, device: torch.device | str = "cpu") -> Tensor:
         """Rotary table of positions 0 … length − 1; (L, d/2, 2)."""

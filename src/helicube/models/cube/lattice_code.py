@@ -49,7 +49,7 @@ def box_ids(sizes: NDArray[np.floating]) -> NDArray[np.int64]:
     """Box sizes, in any unit, to ids below BOX_LEVELS."""
     share = np.asarray(sizes, dtype=np.float64) / np.max(sizes)
     level = np.round((1 + np.log(share) / np.log(SMALLEST)) * (BOX_LEVELS - 1))
-    return np.clip(level, 0, BOX_LEVELS - 1).astype(np.int64)
+    return np.asarray(np.clip(level, 0, BOX_LEVELS - 1), dtype=np.int64)
 
 
 def sizes_of_ids(ids: NDArray[np.integer]) -> NDArray[np.float32]:
@@ -138,7 +138,7 @@ class LatticeCode(nn.Module):
         def colors(points: Points) -> NDArray[np.uint8]:
             logits = self.paint.choose(choice, torch.from_numpy(points)[None])[0]
             entry = torch.where(used, logits, -torch.inf).argmax(dim=-1).numpy()
-            return colors_of_ids(palette)[entry]
+            return np.asarray(colors_of_ids(palette)[entry])
 
         return Shape(
             sizes=sizes_of_ids(box - self.first_size), field=field, colors=colors if bool(used.any()) else None

@@ -1,0 +1,36 @@
+"""`helicube generate`: prompts in, mesh files out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("generate")
+@click.argument("prompts", nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File, or folder for several objects.")
+@click.option(
+    "--format", "file_format", type=click.Choice(["glb", "obj", "stl", "ply"]), help="Default: by the ending."
+)
+@click.option("--seed", default=0, show_default=True, help="Same seed, same file.")
+@click.option("--variants", default=1, show_default=True, help="Objects per prompt, with seeds counted up.")
+@click.option("--guidance", default=3.0, show_default=True, help="How closely to follow the prompt; 0 is off.")
+@click.option("--temperature", default=None, type=float, help="0 takes the likeliest; default 0, or 1 with variants.")
+@click.option("--top-p", default=0.9, show_default=True, help="Share of likeliest choices drawn from.")
+@click.option("--box", nargs=3, type=float, help="Proportions x y z that the object fills exactly.")
+@click.option("--cells", default=128, show_default=True, help="Resolution along the longest side.")
+@click.option("--max-triangles", default=20_000, show_default=True, help="Never more than this.")
+@click.option("--size-m", type=float, help="Longest side in metres.")
+@click.option("--pivot", type=click.Choice(["base", "center"]), default="base", show_default=True)
+@click.option("--up", type=click.Choice(["y", "z"]), default="y", show_default=True)
+@click.option("--weights", type=click.Path(path_type=Path), help="Folder of another model, such as Cube 3D.")
+@click.option("--version", "version", help="v0.1 or v0.5, for published weights without a config.json.")
+@click.option("--preview", is_flag=True, help="A PNG beside each mesh.")
+def command(**options: object) -> None:
+    """Turn each of PROMPTS, such as "a red wooden chair", into a clean coloured mesh."""
+    from helicube.pipelines.generate_files import GenerateOptions, generate_files
+
+    generate_files(GenerateOptions(**options))  # type: ignore[arg-type]

@@ -1,0 +1,109 @@
+"""The default model: a small Cube decoder over the lattice code, as it ships in the package."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from helicube.errors import CheckpointError
+from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.lattice import LatticeConfig
+from helicube.models.cube.lattice_code import LatticeCode
+from helicube.models.cube.lattice_colors import ColorConfig
+
+__all__ = ["BUNDLED_WEIGHTS", "DefaultConfig", "DefaultWeights", "load_default", "save_default"]
+
+BUNDLED_WEIGHTS = Path(__file__).resolve().parents[2] / "weights"
+FORMAT = "helicube-default-1"
+MODEL_FILE = "model.safetensors"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultConfig:
+    """Sizes of the parts."""
+
+    shape: LatticeConfig
+    color: ColorConfig
+    decoder: DecoderConfig
+    # Text states a prompt is padded to.
+    num_text: int = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultWeights:
+    """The parts, in evaluation mode."""
+
+    config: DefaultConfig
+    code: LatticeCode
+    decoder: CubeDecoder
+
+
+def save_default(weights: DefaultWeights, folder: Path, dtype: torch.dtype = torch.bfloat16) -> Path:
+    """Write `folder/model.safetensors`, self-describing, whole or not at all."""
+    tensors = {f"code.{name}": t for name, t in weights.code.state_dict().items()}
+    tensors |= {f"decoder.{name}": t for name, t in weights.decoder.state_dict().items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / "model.partial"
+    metadata = {"format": FORMAT, "config": json.dumps(asdict(weights.config))}
+    save_file({name: t.to(dtype).contiguous() for name, t in tensors.items()}, partial, metadata=metadata)
+    return partial.replace(folder / MODEL_FILE)
+
+
+def load_default(folder: Path = BUNDLED_WEIGHTS, dtype: torch.dtype = torch.float32) -> DefaultWeights:
+    """Read what `save_default` wrote.
+
+    Raises:
+        CheckpointError: the file is missing, damaged, of another format, or does not fit its own configuration.
+    """
+    path = folder / MODEL_FILE
+    if not path.is_file():
+        raise CheckpointError(f"{path} is missing; reinstall helicube, or give the folder of a trained model")
+    try:
+        with safe_open(path, framework="pt") as file:
+            config = _parse(file.metadata() or {}, path)
+            tensors = {name: file.get_tensor(name).to(dtype) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} is damaged ({error}); reinstall helicube") from None
+    with torch.device("meta"):
+        code, decoder = LatticeCode(config.shape, config.color), CubeDecoder(config.decoder)
+    _fill(code, "code.", tensors, path)
+    _fill(decoder, "decoder.", tensors, path)
+    return DefaultWeights(config=config, code=code, decoder=decoder)
+
+
+def _fill(module: nn.Module, prefix: str, tensors: dict[str, Tensor], path: Path) -> None:
+    mine = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+    try:
+        module.load_state_dict(mine, assign=True)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{path} does not fit its configuration ({reason}); reinstall helicube") from None
+    module.eval().requires_grad_(False)
+
+
+def _parse(metadata: dict[str, str], path: Path) -> DefaultConfig:
+    if metadata.get("format") != FORMAT:
+        raise CheckpointError(f"{path} has format {metadata.get('format')!r}, not {FORMAT!r}; retrain or reinstall")
+    raw = json.loads(metadata["config"])
+    return DefaultConfig(
+        shape=_build(LatticeConfig, raw["shape"], path),
+        color=_build(ColorConfig, raw["color"], path),
+        decoder=_build(DecoderConfig, raw["decoder"], path),
+        num_text=raw["num_text"],
+    )
+
+
+def _build(kind: type[T], raw: dict[str, Any], path: Path) -> T:
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if unknown := sorted(raw.keys() - known):
+        raise CheckpointError(f"{path} has unknown settings {', '.join(unknown)}; upgrade helicube")
+    return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in raw.items()})

@@ -1,0 +1,156 @@
+"""Prompts to mesh files, with progress and a summary: the work behind `helicube generate`."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from helicube.engine.sampling import SamplingConfig
+from helicube.errors import InputError
+from helicube.pipelines.text_to_shape import Generated, MeshOptions, TextToShape, load
+
+__all__ = ["GenerateOptions", "generate_files"]
+
+# Objects decoded side by side.
+BATCH = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateOptions:
+    """What the command line was told; see `helicube generate --help`."""
+
+    prompts: tuple[str, ...]
+    output: Path | None = None
+    file_format: str | None = None
+    seed: int = 0
+    variants: int = 1
+    guidance: float = 3.0
+    # None: 0 for one variant, 1 for several, which would otherwise all be the same.
+    temperature: float | None = None
+    top_p: float = 0.9
+    box: tuple[float, float, float] | None = None
+    cells: int = 128
+    max_triangles: int = 20_000
+    size_m: float | None = None
+    pivot: Literal["base", "center"] = "base"
+    up: Literal["y", "z"] = "y"
+    weights: Path | None = None
+    version: str | None = None
+    preview: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.variants <= 1000:
+            raise InputError(f"variants={self.variants} is out of range; choose 1 to 1000")
+
+    @property
+    def requests(self) -> list[tuple[str, SamplingConfig]]:
+        """A prompt and its sampling for each object."""
+        hot = self.temperature if self.temperature is not None else float(self.variants > 1)
+        return [
+            (
+                prompt,
+                SamplingConfig(
+                    guidance_scale=self.guidance, temperature=hot, top_p=self.top_p, seed=self.seed + variant
+                ),
+            )
+            for prompt in self.prompts
+            for variant in range(self.variants)
+        ]
+
+
+def generate_files(options: GenerateOptions, console: Console | None = None) -> list[Path]:
+    """Generate all objects and write them; the paths of the meshes.
+
+    Raises:
+        InputError: an option is out of range, or one file is named for several objects.
+    """
+    console = console or Console(stderr=True)
+    requests = options.requests
+    paths = output_paths(options, len(requests))
+    mesh_options = MeshOptions(
+        cells=options.cells,
+        max_triangles=options.max_triangles,
+        size_m=options.size_m,
+        pivot=options.pivot,
+        up=options.up,
+    )
+    pipeline = load(options.weights, version=options.version)
+    for start in range(0, len(requests), BATCH):
+        part = requests[start : start + BATCH]
+        for path, generated in zip(
+            paths[start:], _decode(pipeline, part, options, mesh_options, console), strict=False
+        ):
+            _write(generated, path, options, console)
+    return paths
+
+
+def _decode(
+    pipeline: TextToShape,
+    requests: list[tuple[str, SamplingConfig]],
+    options: GenerateOptions,
+    mesh_options: MeshOptions,
+    console: Console,
+) -> list[Generated]:
+    prompts, sampling = zip(*requests, strict=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+    started = time.perf_counter()
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar: TaskID = progress.add_task("tokens", total=pipeline.model.plan.num_steps, rate="")
+
+        def show(done: int, total: int) -> None:
+            if done % 8 == 0 or done == total:
+                rate = done * len(requests) / (time.perf_counter() - started)
+                progress.update(bar, completed=done, rate=f"{rate:.0f} tokens/s")
+
+        return pipeline.generate_many(prompts, sampling, box=options.box, options=mesh_options, on_step=show)
+
+
+def _write(generated: Generated, path: Path, options: GenerateOptions, console: Console) -> None:
+    started = time.perf_counter()
+    mesh = generated.mesh
+    mesh.export(path, file_format=options.file_format, name=generated.prompt[:60])
+    if options.preview:
+        from helicube.geometry.pictures import picture
+        from helicube.geometry.render import RenderOptions
+
+        picture(mesh, path.with_suffix(".png"), RenderOptions(), frames=1)
+    written_s = time.perf_counter() - started
+    for note in generated.notes:
+        console.print(f"note: {note}", highlight=False, markup=False)
+    t = generated.times
+    total = t.text_s + t.tokens_s / generated.batch + t.surface_s + t.clean_up_s + written_s
+    console.print(
+        f"{path}  {mesh.num_faces} triangles, seed {generated.seed}, {total:.2f} s: "
+        f"text {t.text_s * 1e3:.0f} ms, tokens {t.tokens_s * 1e3:.0f} ms (TPOT {generated.tpot_s * 1e3:.2f} ms, "
+        f"{generated.batch / generated.tpot_s:.0f} tokens/s), surface {t.surface_s * 1e3:.0f} ms, "
+        f"clean-up {t.clean_up_s * 1e3:.0f} ms, export {written_s * 1e3:.0f} ms",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def output_paths(options: GenerateOptions, count: int) -> list[Path]:
+    """Where each object goes: the file named, or files named after prompts in the folder named (or the current one)."""
+    suffix = f".{options.file_format or 'glb'}"
+    output = options.output
+    if output is not None and output.suffix:
+        if count == 1:
+            return [output]
+        raise InputError(f"--output {output} names one file for {count} objects; name a folder, without an ending")
+    folder = output or Path()
+    names: dict[str, int] = {}
+    paths = []
+    for prompt, sampling in options.requests:
+        name = re.sub(r"[^a-z0-9]+", "-", prompt.lower()).strip("-")[:50] or "object"
+        if options.variants > 1:
+            name += f"-{sampling.seed}"
+        names[name] = names.get(name, 0) + 1
+        paths.append(folder / (f"{name}{suffix}" if names[name] == 1 else f"{name}-{names[name]}{suffix}"))
+    return paths

@@ -1,0 +1,152 @@
+"""What text-to-shape needs of a model, and the two models that offer it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from helicube.engine.engine import IdPlan
+from helicube.errors import CheckpointError
+from helicube.models.cube.checkpoint import CubeWeights, load_cube
+from helicube.models.cube.decoder import CubeDecoder
+from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, DefaultWeights, load_default
+from helicube.models.cube.lattice_code import Shape
+from helicube.models.cube.text import TextEncoder
+from helicube.nn.cache import CacheSpec
+
+__all__ = ["CubeModel", "DefaultModel", "ShapeModel", "load_model"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditioned:
+    """Conditioning tokens of requests and of the empty prompt, and what the text encoder noted."""
+
+    # (B, S, D) each.
+    cond: Tensor
+    uncond: Tensor
+    notes: tuple[tuple[str, ...], ...]
+
+
+class ShapeModel(Protocol):
+    """A decoder with the text encoder and the tokenizer around it."""
+
+    name: str
+    decoder: CubeDecoder
+    plan: IdPlan
+    cache_spec: CacheSpec
+
+    def condition(self, prompts: Sequence[str], boxes: NDArray[np.float32] | None) -> Conditioned:
+        """Conditioning of each prompt; boxes: (B, 3) sizes, longest 1, zero where none is asked for."""
+        ...
+
+    def forced(self, box: NDArray[np.float32] | None) -> NDArray[np.int64]:
+        """Ids that a request's box fixes, −1 elsewhere; (n,)."""
+        ...
+
+    def decode(self, ids: NDArray[np.int64]) -> Shape:
+        """A row of ids to a field."""
+        ...
+
+
+class DefaultModel:
+    """The model that ships in the package."""
+
+    def __init__(self, weights: DefaultWeights, text: TextEncoder, name: str = "default") -> None:
+        self.name, self.decoder, self.code, self.text = name, weights.decoder, weights.code, text
+        self.num_text = weights.config.num_text
+        self.plan = IdPlan(bos_id=weights.decoder.config.bos_id, ranges=weights.code.ranges)
+        self.cache_spec = self.decoder.cache_spec(self.num_text, self.plan.num_steps)
+
+    def condition(self, prompts: Sequence[str], boxes: NDArray[np.float32] | None) -> Conditioned:
+        states = self.text.encode([*prompts, ""]).padded(self.num_text)
+        return _condition(self.decoder, states.states, boxes, states.notes[:-1])
+
+    def forced(self, box: NDArray[np.float32] | None) -> NDArray[np.int64]:
+        return self.code.forced(box)
+
+    def decode(self, ids: NDArray[np.int64]) -> Shape:
+        return self.code.decode(ids)
+
+
+class CubeModel:
+    """Published weights."""
+
+    def __init__(self, weights: CubeWeights, text: TextEncoder, name: str = "cube") -> None:
+        self.name, self.decoder, self.tokenizer, self.text = name, weights.decoder, weights.tokenizer, text
+        config = weights.decoder.config
+        num_steps = weights.tokenizer.config.num_latents
+        self.plan = IdPlan(bos_id=config.bos_id, ranges=((0, config.shape_model_vocab_size),) * num_steps)
+        self.cache_spec = self.decoder.cache_spec(text.max_states, num_steps)
+
+    def condition(self, prompts: Sequence[str], boxes: NDArray[np.float32] | None) -> Conditioned:
+        states = self.text.encode([*prompts, ""]).padded(self.text.max_states)
+        return _condition(self.decoder, states.states, boxes, states.notes[:-1])
+
+    def forced(self, box: NDArray[np.float32] | None) -> NDArray[np.int64]:  # noqa: ARG002 - conditions, fixes nothing
+        return np.full(self.plan.num_steps, -1, dtype=np.int64)
+
+    @torch.inference_mode()
+    def decode(self, ids: NDArray[np.int64]) -> Shape:
+        latents = self.tokenizer.decode(torch.from_numpy(ids)[None].to(self.decoder.lm_head.weight.device))
+        head = self.tokenizer.occupancy_decoder
+        keys_values = head.attn_out.keys_values(latents)
+
+        @torch.inference_mode()
+        def field(points: NDArray[np.float32]) -> NDArray[np.float32]:
+            # The published field is defined with the longest side at ±0.96, so its box is a cube.
+            logits = head(torch.from_numpy(points)[None].to(latents.device), keys_values)[0, :, 0]
+            return np.asarray(logits.float().cpu().numpy())
+
+        return Shape(sizes=np.ones(3, dtype=np.float32), field=field, colors=None)
+
+
+def _condition(
+    decoder: CubeDecoder,
+    states: Tensor,
+    boxes: NDArray[np.float32] | None,
+    notes: tuple[tuple[str, ...], ...],
+) -> Conditioned:
+    """States (B + 1, T, C), the empty prompt last, to conditioning tokens."""
+    num_rows = len(states) - 1
+    with torch.inference_mode():
+        states = states.to(decoder.lm_head.weight)
+        box = None if boxes is None else torch.from_numpy(boxes).to(states)
+        cond = decoder.condition(states[:-1], box)
+        uncond = decoder.condition(states[-1:]).expand(num_rows, -1, -1)
+    return Conditioned(cond=cond, uncond=uncond, notes=notes)
+
+
+def load_model(
+    weights: str | Path | None = None, *, version: str | None = None, device: str = "cpu"
+) -> DefaultModel | CubeModel:
+    """The bundled model, a folder of one trained here, or a folder of published Cube weights.
+
+    Args:
+        weights: a folder; None is the bundled model.
+        version: "v0.1" or "v0.5" for published weights without a `config.json`.
+
+    Raises:
+        CheckpointError: the folder holds no weights, or damaged ones.
+    """
+    folder = BUNDLED_WEIGHTS if weights is None else Path(weights)
+    if weights is not None and not folder.is_dir():
+        raise CheckpointError(f"{folder} is not a folder; --weights takes the folder that holds the model's files")
+    if (folder / MODEL_FILE).is_file() or weights is None:
+        from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, StaticTextEncoder
+
+        own = folder / "text"
+        text = StaticTextEncoder.load(own if own.is_dir() else BUNDLED_TEXT_WEIGHTS)
+        return DefaultModel(load_default(folder), text, name="default" if weights is None else folder.name)
+    from helicube.models.cube.text_clip import ClipTextEncoder
+
+    cube = load_cube(folder, version=version, device=device)
+    tower = folder / "text_encoder"
+    clip = ClipTextEncoder.load(tower) if tower.is_dir() else ClipTextEncoder.load()
+    return CubeModel(cube, clip, name=folder.name)

@@ -1,0 +1,226 @@
+"""Prompts in, clean coloured meshes out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from helicube.engine.engine import Decoded, Engine
+from helicube.engine.sampling import SamplingConfig
+from helicube.errors import InputError
+from helicube.geometry.attributes import with_colors, with_normals
+from helicube.geometry.budget import simplify
+from helicube.geometry.mesh import Mesh
+from helicube.geometry.placement import Placement, place
+from helicube.geometry.repair import repair
+from helicube.geometry.surface import SurfaceOptions, extract_surface
+from helicube.models.cube.lattice_code import Shape
+from helicube.models.cube.text import check_prompt
+from helicube.pipelines.shape_model import ShapeModel, load_model
+
+__all__ = ["Generated", "MeshOptions", "StageTimes", "TextToShape", "load"]
+
+# Half size of the box that is searched for a surface, in box coordinates.
+BOUND = 1.05
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeshOptions:
+    """From field to mesh."""
+
+    # Cells along the longest side.
+    cells: int = 128
+    # Never more triangles than this; None leaves them all.
+    max_triangles: int | None = 20_000
+    # Longest side in metres; None leaves the model's own size, about 2.
+    size_m: float | None = None
+    # What stands at the origin: the middle of the underside, or of the box.
+    pivot: Literal["base", "center"] = "base"
+    # Axis that points up: y for glTF, Roblox and Unity, z for Blender, Unreal and slicers.
+    up: Literal["y", "z"] = "y"
+
+    def __post_init__(self) -> None:
+        if self.max_triangles is not None and self.max_triangles < 4:
+            raise InputError(f"max_triangles={self.max_triangles} cannot close a solid; choose 4 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTimes:
+    """Seconds of each stage; those of a batch are shared by its objects."""
+
+    text_s: float
+    tokens_s: float
+    surface_s: float
+    clean_up_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """One object, and how it came about."""
+
+    mesh: Mesh
+    prompt: str
+    seed: int
+    # (n,) ids, for `helicube detokenize`.
+    ids: NDArray[np.int64]
+    # Remarks of the text encoder, such as words it did not know.
+    notes: tuple[str, ...]
+    times: StageTimes
+    # Seconds per token of the batch, and objects in it.
+    tpot_s: float
+    batch: int
+
+
+class TextToShape:
+    """Generates meshes with one model.
+
+    Args:
+        model: see `load`.
+    """
+
+    def __init__(self, model: ShapeModel) -> None:
+        self.model = model
+        weight = model.decoder.lm_head.weight
+        self.engine = Engine(model.decoder, model.cache_spec, model.plan, device=weight.device, dtype=weight.dtype)
+
+    def generate(
+        self,
+        prompt: str,
+        *,
+        seed: int = 0,
+        guidance: float = 3.0,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        box: Sequence[float] | None = None,
+        options: MeshOptions | None = None,
+    ) -> Mesh:
+        """The mesh of one prompt; same arguments, same mesh.
+
+        Args:
+            box: x, y, z sizes, in any unit; the mesh has exactly these proportions.
+
+        Raises:
+            PromptError: the prompt is empty, too long, or holds no word that the model knows.
+            GeometryError: the decoded field has no surface.
+        """
+        sampling = SamplingConfig(guidance_scale=guidance, temperature=temperature, top_p=top_p, seed=seed)
+        return self.generate_many([prompt], [sampling], box=box, options=options)[0].mesh
+
+    def generate_many(
+        self,
+        prompts: Sequence[str],
+        sampling: Sequence[SamplingConfig],
+        *,
+        box: Sequence[float] | None = None,
+        options: MeshOptions | None = None,
+        on_step: Progress | None = None,
+    ) -> list[Generated]:
+        """Decode all requests side by side, then build their meshes one by one.
+
+        Args:
+            prompts, sampling: one of each per object.
+            on_step: called with (tokens done, tokens in all).
+        """
+        started = time.perf_counter()
+        prompts = [check_prompt(prompt) for prompt in prompts]
+        sizes = parse_box(box)
+        boxes = None if sizes is None else np.tile(sizes, (len(prompts), 1))
+        conditioned = self.model.condition(prompts, boxes)
+        guided = any(s.guidance_scale > 0 for s in sampling)
+        text_s = time.perf_counter() - started
+        forced = torch.from_numpy(np.tile(self.model.forced(sizes), (len(prompts), 1)))
+        decoded = self.engine.generate(
+            conditioned.cond,
+            conditioned.uncond if guided else None,
+            sampling,
+            forced_BN=forced,
+            on_step=on_step,
+        )
+        options = options or MeshOptions()
+        return [
+            Generated(
+                prompt=prompt,
+                seed=config.seed,
+                ids=ids,
+                notes=notes,
+                tpot_s=decoded.tpot_s,
+                batch=len(prompts),
+                **self._mesh(ids, sizes, options, text_s, decoded),
+            )
+            for prompt, config, ids, notes in zip(
+                prompts, sampling, decoded.ids.cpu().numpy(), conditioned.notes, strict=True
+            )
+        ]
+
+    def _mesh(
+        self,
+        ids: NDArray[np.int64],
+        sizes: NDArray[np.float32] | None,
+        options: MeshOptions,
+        text_s: float,
+        decoded: Decoded,
+    ) -> dict[str, Any]:
+        """The mesh of a row of ids, and the times of its stages."""
+        started = time.perf_counter()
+        shape = self.model.decode(ids)
+        if sizes is not None:
+            shape = replace(shape, sizes=sizes)
+        mesh, surface_s = build_mesh(shape, options, fit=sizes)
+        times = StageTimes(
+            text_s=text_s,
+            tokens_s=decoded.prefill_s + decoded.decode_s,
+            surface_s=surface_s,
+            clean_up_s=time.perf_counter() - started - surface_s,
+        )
+        return {"mesh": mesh, "times": times}
+
+
+def parse_box(box: Sequence[float] | None) -> NDArray[np.float32] | None:
+    """Sizes with the longest side 1.
+
+    Raises:
+        InputError: not three positive finite numbers, or flatter than the model can tell.
+    """
+    if box is None:
+        return None
+    sizes = np.asarray(box, dtype=np.float64)
+    if sizes.shape != (3,) or not np.isfinite(sizes).all() or (sizes <= 0).any():
+        raise InputError(f"box {tuple(box)} must be three sizes above zero: x y z, such as 1 2 1")
+    if sizes.max() / sizes.min() > 64:
+        raise InputError(f"box {tuple(box)} is too flat; its longest side may be at most 64 times the shortest")
+    return np.asarray(sizes / sizes.max(), dtype=np.float32)
+
+
+def build_mesh(shape: Shape, options: MeshOptions, fit: NDArray[np.float32] | None = None) -> tuple[Mesh, float]:
+    """A decoded shape to a finished mesh, and the seconds spent finding its surface.
+
+    Args:
+        fit: (3,) proportions that the mesh's own bounding box is stretched to.
+    """
+    started = time.perf_counter()
+    x, y, z = (float(s) for s in shape.sizes)
+    surface = extract_surface(shape.field, SurfaceOptions(cells=options.cells, bound=BOUND, scale=(x, y, z)))
+    surface_s = time.perf_counter() - started
+    mesh = repair(surface.mesh).mesh
+    if options.max_triangles is not None:
+        mesh = simplify(mesh, options.max_triangles)
+    if shape.colors is not None:
+        paint = shape.colors
+        mesh = with_colors(mesh, lambda points: paint((points / shape.sizes).astype(np.float32)))
+    if fit is not None:
+        mesh = replace(mesh, vertices=(mesh.vertices * (fit / mesh.extents * mesh.extents.max())).astype(np.float32))
+    mesh = with_normals(mesh)
+    return place(mesh, Placement(size_m=options.size_m, pivot=options.pivot, up=options.up)), surface_s
+
+
+def load(weights: str | Path | None = None, *, version: str | None = None, device: str = "cpu") -> TextToShape:
+    """The bundled model, or another from a folder; see `pipelines.shape_model.load_model`."""
+    return TextToShape(load_model(weights, version=version, device=device))

@@ -1,0 +1,160 @@
+"""Training the default decoder: captions and boxes to token rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.lattice_code import LatticeCode, box_ids
+from helicube.models.cube.palette import UNUSED, color_ids
+from helicube.models.cube.text import TextEncoder
+from helicube.train.shards import ItemInfo
+from helicube.train.token_set import TokenSet
+
+__all__ = ["Captioner", "DecoderTask", "DecoderTaskConfig"]
+
+# A caption of an item, and its palette (k, 3), perhaps recoloured together.
+Captioner = Callable[[ItemInfo, NDArray[np.uint8], np.random.Generator], tuple[str, NDArray[np.uint8]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecoderTaskConfig:
+    """What a step sees."""
+
+    # Rows a step.
+    batch: int = 24
+    # Text states of a row, zero where a caption has fewer.
+    num_text: int = 40
+    # Shares of rows with an empty prompt (for guidance), with the box told, and mirrored.
+    empty_share: float = 0.1
+    box_share: float = 0.5
+    mirror_share: float = 0.5
+    # Share of words that a caption loses; the pooled state stays.
+    dropout_text: float = 0.1
+    # Rows of the evaluation.
+    eval_rows: int = 96
+
+
+class DecoderTask:
+    """Cross-entropy of each id among those that may stand there."""
+
+    model: CubeDecoder
+
+    def __init__(
+        self,
+        decoder: DecoderConfig,
+        config: DecoderTaskConfig,
+        code: LatticeCode,
+        *,
+        text: TextEncoder,
+        captioner: Captioner,
+        train: TokenSet,
+        unseen: TokenSet,
+        device: str = "cpu",
+    ) -> None:
+        torch.manual_seed(0)
+        self.model = CubeDecoder(decoder).to(device)
+        nn.init.normal_(self.model.transformer.wte.weight, std=0.02 * decoder.n_embd**0.5)
+        self.config, self.code, self.text, self.captioner = config, code, text, captioner
+        self.train, self.unseen, self.device = train, unseen, device
+        self.weights = class_weights(train.infos)
+        # Steps with the same range of ids stand together, so that one product serves each kind.
+        self.spans = spans_of(code.ranges)
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": asdict(self.model.config), "task": asdict(self.config), "ids": list(map(list, self.spans))}
+
+    def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:  # noqa: ARG002 - Task's
+        chosen = rng.choice(len(self.train), self.config.batch, p=self.weights)
+        parts = self._losses(self.model, self.train, chosen, rng)
+        logged = {f"{name}_nll": float(value.detach()) for name, (value, _) in parts.items()}
+        total = torch.stack([value * count for value, count in parts.values()]).sum()
+        return total / len(self.code.ranges), logged
+
+    @torch.no_grad()
+    def evaluate(self, model: nn.Module) -> dict[str, float]:
+        """Negative log-likelihood per id of unseen objects, by kind."""
+        assert isinstance(model, CubeDecoder)
+        rng = np.random.default_rng(0)
+        chosen = rng.choice(len(self.unseen), min(self.config.eval_rows, len(self.unseen)), replace=False)
+        sums: dict[str, float] = {}
+        batches = np.array_split(chosen, max(1, len(chosen) // self.config.batch))
+        for batch in batches:
+            for name, (value, _) in self._losses(model, self.unseen, batch, rng).items():
+                sums[f"unseen_{name}_nll"] = sums.get(f"unseen_{name}_nll", 0.0) + float(value) / len(batches)
+        return sums
+
+    def _losses(
+        self, model: CubeDecoder, tokens: TokenSet, chosen: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, tuple[Tensor, int]]:
+        """Per kind of id: mean negative log-likelihood, and the number of steps."""
+        ids, captions, boxes = self._rows(tokens, chosen, rng)
+        states = self.text.encode(captions).padded(self.config.num_text).states.to(self.device)
+        if model.training and self.config.dropout_text:
+            keep = torch.rand(states.shape[:2], device=states.device) >= self.config.dropout_text
+            keep[:, 0] = True
+            states = states * keep.unsqueeze(-1)
+        cond = model.condition(states, torch.from_numpy(boxes).to(self.device))
+        bos = torch.full((len(ids), 1), model.config.bos_id)
+        target = torch.from_numpy(ids).to(self.device)
+        hidden = model.whole(torch.cat([bos.to(target), target[:, :-1]], dim=1), cond)
+        losses = {}
+        for name, (start, end, low, high) in zip(("box", "shape", "palette", "paint"), self.spans, strict=True):
+            logits = F.linear(hidden[:, start:end], model.lm_head.weight[low:high])
+            value = F.cross_entropy(logits.flatten(0, 1), (target[:, start:end] - low).flatten())
+            losses[name] = (value, end - start)
+        return losses
+
+    def _rows(
+        self, tokens: TokenSet, chosen: NDArray[np.int64], rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], list[str], NDArray[np.float32]]:
+        """Id rows (B, n), captions, and boxes (B, 3), zero where not told."""
+        c, code = self.config, self.code
+        rows, captions = [], []
+        boxes = np.zeros((len(chosen), 3), dtype=np.float32)
+        for b, i in enumerate(int(i) for i in chosen):
+            palette = tokens.palettes[i, : tokens.num_colors[i]]
+            caption, palette = self.captioner(tokens.infos[i], palette, rng)
+            entries = np.full(code.palette_size, UNUSED)
+            entries[: len(palette)] = color_ids(palette)
+            mirror = int(rng.random() < c.mirror_share)
+            if rng.random() < c.box_share:
+                boxes[b] = tokens.sizes[i]
+            captions.append("" if rng.random() < c.empty_share else caption)
+            rows.append(
+                np.concatenate([
+                    code.first_size + box_ids(tokens.sizes[i]),
+                    tokens.shape_ids[i, mirror].astype(np.int64),
+                    code.first_color + entries,
+                    code.first_paint + tokens.paint_ids[i, mirror].astype(np.int64),
+                ])
+            )  # fmt: skip
+        return np.stack(rows), captions, boxes
+
+
+def spans_of(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
+    """Runs of steps with one range: (first step, step after the last, lowest id, id after the highest)."""
+    spans: list[tuple[int, int, int, int]] = []
+    for step, (low, high) in enumerate(ranges):
+        if spans and spans[-1][2:] == (low, high):
+            spans[-1] = (spans[-1][0], step + 1, low, high)
+        else:
+            spans.append((step, step + 1, low, high))
+    return spans
+
+
+def class_weights(infos: Sequence[ItemInfo]) -> NDArray[np.float64]:
+    """Chance of each item: classes by the square root of their count, so that rare ones are seen often enough."""
+    counts: dict[str, int] = {}
+    for info in infos:
+        counts[info.class_name] = counts.get(info.class_name, 0) + 1
+    weights = np.array([counts[info.class_name] ** -0.5 for info in infos])
+    return np.asarray(weights / weights.sum())

@@ -1,0 +1,79 @@
+"""Token rows of all items: what the decoder is trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.progress import track
+
+from helicube.models.cube.lattice_code import LatticeCode
+from helicube.models.cube.palette import find_palette
+from helicube.train.lattice_task import pool_mean, unpack
+from helicube.train.shards import ItemInfo, ItemSet
+
+__all__ = ["TokenSet", "tokenize_items"]
+
+# Items encoded at once.
+BATCH = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSet:
+    """Parts of the rows of n items, each as it is and mirrored at x = 0; the palette as colours, to be recoloured."""
+
+    infos: tuple[ItemInfo, ...]
+    # (n, 2, N) int16, shape ids.
+    shape_ids: NDArray[np.int16]
+    # (n, K, 3) uint8 sRGB, and (n,) uint8, how many of them are used.
+    palettes: NDArray[np.uint8]
+    num_colors: NDArray[np.uint8]
+    # (n, 2, M) int16, paint ids.
+    paint_ids: NDArray[np.int16]
+    # (n, 3) float32, sizes of the box, longest 1.
+    sizes: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.infos)
+
+
+@torch.inference_mode()
+def tokenize_items(code: LatticeCode, items: ItemSet) -> TokenSet:
+    """Encode all items, unmirrored and mirrored."""
+    parts: dict[str, list[NDArray[np.generic]]] = {f.name: [] for f in fields(TokenSet) if f.name != "infos"}
+    for start in track(range(0, len(items), BATCH), description="tokenizing"):
+        for name, array in _tokenize(code, items, range(start, min(start + BATCH, len(items)))).items():
+            parts[name].append(array)
+    arrays = {name: np.concatenate(pieces) for name, pieces in parts.items()}
+    return TokenSet(infos=items.infos, **arrays)
+
+
+def _tokenize(code: LatticeCode, items: ItemSet, chosen: range) -> dict[str, NDArray[np.generic]]:
+    config = code.shape.config
+    pool = len(unpack(items.bits[0])) // (config.grid * config.voxels_per_cell)
+    filled = np.stack([pool_mean(unpack(items.bits[i]), pool) for i in chosen])
+    points = items.points[chosen.start : chosen.stop].astype(np.float32) / 32767
+    found = [find_palette(items.colors[i], code.palette_size) for i in chosen]
+    entries = torch.from_numpy(np.stack([entry for _, entry in found]))
+    shape_ids, paint_ids = [], []
+    for mirror in (False, True):
+        seen = np.ascontiguousarray(filled[:, ::-1]) if mirror else filled
+        where = points * np.array([-1, 1, 1], dtype=np.float32) if mirror else points
+        ids = code.shape.encode(torch.from_numpy(seen))
+        latents = code.shape.decoder.latents(code.shape.quantizer.to_codes(ids))
+        channels = code.paint.to_channels(latents, code.paint.shares(torch.from_numpy(where), entries))
+        shape_ids.append(ids.numpy().astype(np.int16))
+        paint_ids.append(code.paint.quantizer.to_ids(channels).numpy().astype(np.int16))
+    palettes = np.zeros((len(found), code.palette_size, 3), dtype=np.uint8)
+    for row, (palette, _) in zip(palettes, found, strict=True):
+        row[: len(palette)] = palette
+    extents = items.extents[chosen.start : chosen.stop]
+    return {
+        "shape_ids": np.stack(shape_ids, axis=1),
+        "palettes": palettes,
+        "num_colors": np.array([len(palette) for palette, _ in found], dtype=np.uint8),
+        "paint_ids": np.stack(paint_ids, axis=1),
+        "sizes": (extents / extents.max(axis=1, keepdims=True)).astype(np.float32),
+    }

@@ -1,0 +1,72 @@
+"""Guidance, temperature, top-p and seeds."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from helicube.engine.sampling import SamplingConfig, guidance_weight, guide, gumbel, request_keys, sample
+from helicube.errors import InputError
+
+LOGITS = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05]]))
+
+
+def draws(count: int, temperature: float = 1.0, top_p: float = 1.0) -> torch.Tensor:
+    """Frequencies of the four ids over many seeds."""
+    keys = request_keys([SamplingConfig(seed=s) for s in range(count)])
+    full = torch.ones(count)
+    ids = sample(LOGITS.expand(count, -1), full * temperature, full * top_p, gumbel(keys, 7, 4))
+    return torch.bincount(ids, minlength=4) / count
+
+
+def test_draws_follow_the_softmax() -> None:
+    # 20,000 draws: three standard deviations are 0.011 at most.
+    assert torch.allclose(draws(20_000), LOGITS.exp()[0], atol=0.011)
+
+
+def test_temperature_sharpens() -> None:
+    expected = (LOGITS / 0.5).softmax(-1)[0]
+    assert torch.allclose(draws(20_000, temperature=0.5), expected, atol=0.011)
+
+
+@pytest.mark.parametrize(("top_p", "kept"), [(0.4, 1), (0.5, 1), (0.51, 2), (0.8, 2), (0.81, 3), (1.0, 4)])
+def test_top_p_keeps_the_smallest_set_that_reaches_it(top_p: float, kept: int) -> None:
+    frequency = draws(4000, top_p=top_p)
+    assert (frequency > 0).tolist() == [i < kept for i in range(4)]
+    expected = LOGITS.exp()[0, :kept] / LOGITS.exp()[0, :kept].sum()
+    assert torch.allclose(frequency[:kept], expected, atol=0.03)
+
+
+def test_zero_temperature_is_argmax_whatever_the_noise() -> None:
+    noise = torch.randn(1, 4, generator=torch.Generator().manual_seed(0)) * 100
+    assert sample(LOGITS, torch.zeros(1), torch.ones(1), noise).item() == 0
+
+
+def test_noise_depends_on_seed_step_and_id_and_on_nothing_else() -> None:
+    configs = [SamplingConfig(seed=s) for s in (0, 1, 2**32, 2**62)]
+    keys = request_keys(configs)
+    assert len(set(keys.tolist())) == 4
+    together, alone = gumbel(keys, 3, 1000), gumbel(keys[2:3], 3, 1000)
+    assert torch.equal(together[2:3], alone)
+    assert torch.equal(gumbel(keys, 3, 500), together[:, :500])
+    flat = torch.cat([gumbel(keys, step, 1000) for step in range(50)]).flatten()
+    # Gumbel: mean 0.5772, variance π²/6; 200,000 values.
+    assert flat.mean() == pytest.approx(0.5772, abs=0.01)
+    assert flat.var() == pytest.approx(1.6449, abs=0.04)
+    assert len(torch.unique(flat)) > 0.98 * len(flat)
+
+
+def test_guidance_falls_linearly_and_zero_is_the_conditioned_row() -> None:
+    assert [guidance_weight(3, i, 4) for i in range(4)] == [3.0, 2.25, 1.5, 0.75]
+    cond, uncond = torch.randn(2, 5), torch.randn(2, 5)
+    assert torch.equal(guide(cond, uncond, 0.0), cond)
+    assert torch.allclose(guide(cond, uncond, 2.0), 3 * cond - 2 * uncond)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"guidance_scale": -1}, {"temperature": -0.1}, {"temperature": float("nan")}, {"top_p": 0},
+              {"top_p": 1.1}, {"seed": -1}, {"seed": 2**63}]
+)  # fmt: skip
+def test_values_out_of_range_name_themselves(wrong: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        SamplingConfig(**wrong)  # type: ignore[arg-type]

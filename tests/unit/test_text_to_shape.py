@@ -1,0 +1,173 @@
+"""The whole road of a prompt, with a tiny model of random weights."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from helicube.engine.engine import Engine
+from helicube.engine.sampling import SamplingConfig
+from helicube.errors import CheckpointError, GeometryError, InputError, PromptError
+from helicube.geometry.topology import is_watertight
+from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.default import DefaultConfig, DefaultWeights, load_default, save_default
+from helicube.models.cube.lattice import LatticeConfig
+from helicube.models.cube.lattice_code import LatticeCode, Shape, box_ids, sizes_of_ids
+from helicube.models.cube.lattice_colors import ColorConfig
+from helicube.models.cube.palette import UNUSED
+from helicube.models.cube.text import TextStates
+from helicube.pipelines.shape_model import DefaultModel
+from helicube.pipelines.text_to_shape import MeshOptions, TextToShape, build_mesh, parse_box
+
+WIDTH = 12
+
+
+class Words:
+    """A text encoder of one random vector per word."""
+
+    width, max_states = WIDTH, 6
+
+    def encode(self, prompts: list[str]) -> TextStates:
+        states = torch.zeros(len(prompts), 1 + max(len(p.split()) for p in prompts), WIDTH)
+        for b, prompt in enumerate(prompts):
+            for t, word in enumerate(prompt.split()):
+                seed = int.from_bytes(word.encode()[:6], "little")
+                states[b, t + 1] = torch.randn(WIDTH, generator=torch.Generator().manual_seed(seed))
+        return TextStates(states=states, mask=states[..., 0] != 0, notes=((),) * len(prompts))
+
+
+@pytest.fixture(scope="module")
+def weights() -> DefaultWeights:
+    torch.manual_seed(3)
+    shape = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+    color = ColorConfig(palette_size=3, width=16, num_heads=2, num_layers=1)
+    code = LatticeCode(shape, color)
+    decoder = DecoderConfig(n_layer=2, n_single_layer=1, n_head=2, n_embd=32, shape_model_vocab_size=code.num_ids,
+                            text_model_embed_dim=WIDTH, shape_model_embed_dim=4)  # fmt: skip
+    config = DefaultConfig(shape=shape, color=color, decoder=decoder, num_text=8)
+    return DefaultWeights(config=config, code=code.eval(), decoder=CubeDecoder(decoder).eval())
+
+
+@pytest.fixture(scope="module")
+def pipeline(weights: DefaultWeights) -> TextToShape:
+    return TextToShape(DefaultModel(weights, Words()))  # type: ignore[arg-type]
+
+
+def ball(colors: bool = True) -> Shape:
+    def field(points: np.ndarray) -> np.ndarray:
+        return np.asarray(0.8 - np.linalg.norm(points, axis=1), dtype=np.float32)
+
+    def paint(points: np.ndarray) -> np.ndarray:
+        return np.where(points[:, :1] > 0, [[255, 0, 0]], [[0, 0, 255]]).astype(np.uint8)
+
+    return Shape(sizes=np.array([1, 0.5, 0.25], dtype=np.float32), field=field, colors=paint if colors else None)
+
+
+def test_save_and_load_keep_every_tensor(weights: DefaultWeights, tmp_path: Path) -> None:
+    save_default(weights, tmp_path, torch.float32)
+    loaded = load_default(tmp_path)
+    assert loaded.config == weights.config
+    for mine, theirs in ((weights.code, loaded.code), (weights.decoder, loaded.decoder)):
+        for (name, a), (_, b) in zip(mine.state_dict().items(), theirs.state_dict().items(), strict=True):
+            assert torch.equal(a, b), name
+
+
+@pytest.mark.parametrize("keep", [0, 100, -1])
+def test_damaged_default_model_is_one_clear_line(weights: DefaultWeights, tmp_path: Path, keep: int) -> None:
+    path = save_default(weights, tmp_path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(CheckpointError) as caught:
+        load_default(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_ids_stand_where_they_may_and_a_box_is_forced(pipeline: TextToShape) -> None:
+    sizes = np.array([1, 0.25, 0.5], dtype=np.float32)
+    conditioned = pipeline.model.condition(["a chair"], sizes[None])
+    forced = torch.from_numpy(pipeline.model.forced(sizes))[None]
+    for temperature in (0.0, 1.0):
+        config = SamplingConfig(temperature=temperature, seed=5)
+        ids = pipeline.engine.generate(conditioned.cond, conditioned.uncond, [config], forced_BN=forced).ids[0]
+        for value, (low, high) in zip(ids.tolist(), pipeline.model.plan.ranges, strict=True):
+            assert low <= value < high
+        first = pipeline.model.plan.ranges[0][0]
+        assert np.allclose(sizes_of_ids(ids[:3].numpy() - first), sizes, rtol=0.034)
+
+
+def test_cache_on_and_off_give_the_same_ids_alone_and_in_a_batch(pipeline: TextToShape) -> None:
+    model = pipeline.model
+    prompts = ["a chair", "two red cars", "a lamp"]
+    conditioned = model.condition(prompts, None)
+    configs = [SamplingConfig(), SamplingConfig(temperature=1, seed=1), SamplingConfig(temperature=0.7, top_p=0.5)]
+    together = pipeline.engine.generate(conditioned.cond, conditioned.uncond, configs).ids
+    slow = Engine(model.decoder, model.cache_spec, model.plan, cache=False)
+    assert torch.equal(slow.generate(conditioned.cond, conditioned.uncond, configs).ids, together)
+    for i, config in enumerate(configs):
+        rows = slice(i, i + 1)
+        alone = pipeline.engine.generate(conditioned.cond[rows], conditioned.uncond[rows], [config]).ids
+        assert torch.equal(alone[0], together[i])
+
+
+def test_mesh_has_its_proportions_colors_and_place() -> None:
+    mesh, _ = build_mesh(ball(), MeshOptions(cells=64, max_triangles=500, size_m=2.0))
+    assert is_watertight(mesh.faces)
+    assert mesh.num_faces <= 500
+    assert np.allclose(mesh.extents, [2, 1, 0.5], rtol=0.02)
+    assert abs(float(mesh.vertices[:, 1].min())) < 1e-6
+    assert mesh.vertex_colors is not None
+    right = mesh.vertices[:, 0] > 0.05
+    assert (mesh.vertex_colors[right] == [255, 0, 0]).all()
+
+
+def test_box_is_met_exactly() -> None:
+    fit = parse_box([3, 1, 2])
+    assert fit is not None
+    mesh, _ = build_mesh(dataclasses.replace(ball(colors=False), sizes=fit), MeshOptions(cells=32), fit=fit)
+    assert np.allclose(mesh.extents / mesh.extents.max(), [1, 1 / 3, 2 / 3], rtol=1e-5)
+    assert mesh.vertex_colors is None
+
+
+@pytest.mark.parametrize("box", [[1, 2], [1, 1, 0], [1, 1, -2], [1, float("nan"), 1], [1000, 1, 1]])
+def test_bad_boxes_are_refused(box: list[float]) -> None:
+    with pytest.raises(InputError, match="box"):
+        parse_box(box)
+
+
+def test_bad_prompts_budgets_and_fields_are_refused(pipeline: TextToShape) -> None:
+    for prompt in ("", "   ", "a\x00b"):
+        with pytest.raises(PromptError):
+            pipeline.generate(prompt)
+    with pytest.raises(PromptError, match="shorten"):
+        pipeline.generate("one two three four five six seven eight nine")
+    with pytest.raises(InputError, match="max_triangles"):
+        MeshOptions(max_triangles=3)
+    empty = dataclasses.replace(ball(), field=lambda points: np.full(len(points), -1, dtype=np.float32))
+    with pytest.raises(GeometryError):
+        build_mesh(empty, MeshOptions(cells=32))
+
+
+def test_box_ids_round_trip() -> None:
+    ids = np.array([[63, 10, 40], [63, 63, 0]])
+    assert np.array_equal(box_ids(sizes_of_ids(ids[0])), ids[0])
+    assert np.array_equal(box_ids(sizes_of_ids(ids[1]) * 17), ids[1])
+
+
+def test_code_round_trip_of_an_object(weights: DefaultWeights) -> None:
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-1, 1, (500, 3)).astype(np.float32)
+    colors = np.where(points[:, :1] > 0, [[250, 10, 10]], [[30, 30, 200]]).astype(np.uint8)
+    sizes = np.array([0.5, 1.0, 0.2])
+    ids = weights.code.encode(rng.random((16, 16, 16), dtype=np.float32), sizes, points, colors)
+    assert len(ids) == len(weights.code.ranges) == 3 + 8 + 3 + 1
+    shape = weights.code.decode(ids)
+    assert np.allclose(shape.sizes, sizes, rtol=0.034)
+    assert shape.field(points).shape == (500,)
+    assert shape.colors is not None
+    seen = {tuple(c) for c in shape.colors(points)}
+    # Two palette colours are used; the third entry is not, whatever the random weights prefer.
+    assert ids[3 + 8 + 2] - weights.code.first_color == UNUSED
+    assert seen <= {(255, 0, 0), (28, 28, 198)}
