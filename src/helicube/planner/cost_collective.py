@@ -1,0 +1,75 @@
+"""Time of collectives over n ranks; bytes are what one rank receives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from helicube.planner.arrays import Array, Number
+from helicube.planner.constants import EngineConstants, GpuConstants
+from helicube.specs.hardware import HardwareSpec
+
+__all__ = ["all_reduce_time", "collective_time", "gather_time"]
+
+
+def _link(hardware: HardwareSpec, ranks: Number) -> Number:
+    """Bandwidth of one rank in a group: the fast links inside the domain, the network card beyond it."""
+    if hardware.link_domain >= np.max(ranks):
+        return hardware.link_bytes_per_s
+    return np.where(np.asarray(ranks) > hardware.link_domain, hardware.network_bytes_per_s, hardware.link_bytes_per_s)
+
+
+def collective_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants, op: str, *,
+                    ranks: Number, received_bytes: Number) -> Array:  # fmt: skip
+    """Seconds of one NCCL-like collective; 0 for a single rank.
+
+    Args:
+        hardware: link bandwidths.
+        gpu: fitted latencies and shares.
+        engine: what it adds to each call.
+        op: all_gather, alltoall, reduce_scatter or all_reduce.
+        ranks: n.
+        received_bytes: bytes that each rank receives from the others; for all_reduce 2·(n−1)/n of the buffer.
+    """
+    c = gpu.collectives[op]
+    n = np.asarray(ranks, dtype=np.float64)
+    doublings = np.log2(np.maximum(n, 1.0))
+    latency = c.base_s + (c.step_s + engine.collective_s) * doublings
+    time = latency + np.divide(received_bytes, _link(hardware, n) * c.efficiency)
+    if c.root_s:
+        time = time + c.root_s * np.sqrt(received_bytes)
+    return np.where(n > 1, time, 0.0)
+
+
+def all_reduce_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants, ranks: Number,
+                    buffer_bytes: Number) -> Array:  # fmt: skip
+    """Seconds of an all-reduce by the fastest of three algorithms: one-shot, two-shot, NCCL ring or tree.
+
+    The fused kernels work inside one domain only; without fast links, or across domains, NCCL is what remains.
+    """
+    n = np.asarray(ranks, dtype=np.float64)
+    ring_bytes = 2.0 * (n - 1.0) / n * buffer_bytes
+    best = collective_time(hardware, gpu, engine, "all_reduce", ranks=n, received_bytes=ring_bytes)
+    if hardware.link_kind == "pcie":
+        return best
+    c, doublings = gpu.one_shot, np.log2(np.maximum(n, 1.0))
+    one = c.base_s + c.step_s * doublings + (n - 1.0) * buffer_bytes * (1 / (hardware.link_bytes_per_s * c.efficiency))
+    two = c.two_base_s + c.two_step_s * doublings + ring_bytes * (1 / (hardware.link_bytes_per_s * c.two_efficiency))
+    fused = np.minimum(one, two) + engine.collective_s * doublings
+    return np.where((n > 1) & (n <= hardware.link_domain), np.minimum(best, fused), best)
+
+
+def gather_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants, op: str, *, ranks: Number,
+                received_bytes: Number) -> Array:  # fmt: skip
+    """Seconds of an all-gather or reduce-scatter by the faster of NCCL and a fused kernel.
+
+    No table measures a fused one: it is taken as one read of all peers with the latency and bandwidth of the one-shot
+    all-reduce, which does the same.
+    """
+    n = np.asarray(ranks, dtype=np.float64)
+    best = collective_time(hardware, gpu, engine, op, ranks=n, received_bytes=received_bytes)
+    if hardware.link_kind == "pcie":
+        return best
+    c, doublings = gpu.one_shot, np.log2(np.maximum(n, 1.0))
+    volume = np.multiply(received_bytes, 1 / (hardware.link_bytes_per_s * c.efficiency))
+    fused = c.base_s + (c.step_s + engine.collective_s) * doublings + volume
+    return np.where((n > 1) & (n <= hardware.link_domain), np.minimum(best, fused), best)

@@ -1,0 +1,37 @@
+"""Times of what is neither GEMM, attention, expert nor collective: norms, activations, sampling, launches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from helicube.planner.arrays import Array, Number
+from helicube.planner.constants import EngineConstants
+from helicube.specs.hardware import HardwareSpec
+
+__all__ = ["elementwise_time", "launch_time", "sampling_time"]
+
+# Reads and writes of a row of H 16-bit values in one layer: two norms with residual (3 + 3), rotary and cache write
+# (2), activation between the FFN's projections (about 4).
+_LAYER_PASSES = 12
+_STREAM_EFFICIENCY = 0.7
+
+
+def elementwise_time(hardware: HardwareSpec, tokens: Number, hidden: int) -> Array:
+    """Seconds of the norms, rotary and activations of one layer, at 0.7 of peak bandwidth (assumed)."""
+    return np.multiply(tokens, _LAYER_PASSES * 2.0 * hidden / (_STREAM_EFFICIENCY * hardware.hbm_bytes_per_s))
+
+
+def sampling_time(hardware: HardwareSpec, tokens: Number, vocab: int) -> Array:
+    """Seconds of sampling: three passes over float32 logits, at 0.7 of peak bandwidth (assumed)."""
+    return np.multiply(tokens, 3 * 4.0 * vocab / (_STREAM_EFFICIENCY * hardware.hbm_bytes_per_s))
+
+
+def launch_time(engine: EngineConstants, device_s: Number, layers: Number, *, graphs: bool) -> Array:
+    """Seconds that the host adds to a step beyond the work on the device.
+
+    With a captured graph nothing is added. Without, launches run ahead of the device until they
+    are the slower of the two.
+    """
+    if graphs:
+        return np.zeros_like(np.asarray(device_s, dtype=np.float64))
+    return np.maximum(0.0, np.multiply(layers, engine.eager_layer_s) - device_s)

@@ -1,0 +1,226 @@
+"""Fit the constants of engines to served requests.
+
+Few constants, each with a physical meaning and a prior; the fit minimises a robust log error plus the distance to the
+priors, so that what the data do not decide stays where physics puts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helicube.planner.arrays import Array
+from helicube.planner.constants import EngineConstants, GpuConstants
+from helicube.planner.fit_kernels import GENERATIONS
+from helicube.planner.predict_rows import RowGroup, group_rows, predict_group
+from helicube.planner.serving_table import ServingRow
+
+__all__ = ["ServingFit", "fit_engines"]
+
+_MIXED = ("trtllm", "vllm")
+# Engines that put prefill chunks into decode steps by default; SGLang runs them apart.
+
+_NOISE = 0.12
+# Scatter of repeated runs and of what no constant explains, as a share of TPOT.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Constant:
+    """One constant of the fit, in log space."""
+
+    name: str
+    prior: float
+    spread: float
+    # Standard deviation of the prior, in log space.
+    touches: Callable[[RowGroup], bool]
+    # Groups whose prediction depends on it.
+
+
+def _always(_: RowGroup) -> bool:
+    return True
+
+
+def _is_generation(group: RowGroup, name: str) -> bool:
+    return GENERATIONS.get(group.hardware.calibrated_as) == name
+
+
+def _shared() -> list[_Constant]:
+    """Constants that all engines share."""
+
+    def moe(g: RowGroup) -> bool:
+        return g.model.ffn.is_moe
+
+    def linear(g: RowGroup) -> bool:
+        return g.model.num_linear_layers > 0
+
+    found = [
+        _Constant(name="gemm_s", prior=1e-6, spread=0.5, touches=_always),
+        _Constant(name="linear_s", prior=20e-6, spread=1.0, touches=linear),
+        _Constant(name="linear_prefill_s", prior=3e-12, spread=1.0, touches=linear),
+        _Constant(name="prefill.moe", prior=0.5, spread=0.5, touches=moe),
+    ]
+    for fmt, prior in (("bf16", 0.65), ("fp8", 0.55), ("fp8_block", 0.5), ("fp4", 0.45)):
+
+        def uses(g: RowGroup, fmt: str = fmt) -> bool:
+            return fmt in {g.formats.attention, g.formats.ffn, g.formats.experts}
+
+        found.append(_Constant(name=f"prefill.{fmt}", prior=prior, spread=0.4, touches=uses))
+    return found
+
+
+def _scales() -> list[_Constant]:
+    """Time of tuned kernels over that of the tables, by generation and format."""
+    found = []
+    for generation in ("hopper", "blackwell"):
+        for fmt in ("bf16", "fp8", "fp8_block", "fp4"):
+
+            def weights(g: RowGroup, generation: str = generation, fmt: str = fmt) -> bool:
+                f = g.formats
+                return _is_generation(g, generation) and fmt in {f.attention, f.ffn, f.head}
+
+            found.append(_Constant(name=f"gemm.{generation}.{fmt}", prior=1.0, spread=0.2, touches=weights))
+        for fmt in ("bf16", "fp8", "fp4"):
+
+            def experts(g: RowGroup, generation: str = generation, fmt: str = fmt) -> bool:
+                return _is_generation(g, generation) and g.model.ffn.is_moe and g.formats.experts == fmt
+
+            found.append(_Constant(name=f"moe.{generation}.{fmt}", prior=1.0, spread=0.3, touches=experts))
+
+        def moe(g: RowGroup, generation: str = generation) -> bool:
+            return _is_generation(g, generation) and g.model.ffn.is_moe
+
+        found.append(_Constant(name=f"moe_s.{generation}", prior=25e-6, spread=0.5, touches=moe))
+    return found
+
+
+def _per_engine(engine: str) -> list[_Constant]:
+    def mine(g: RowGroup) -> bool:
+        return g.engine == engine
+
+    priors = {"layer_s": (6e-6, 0.5), "step_s": (0.5e-3, 0.5), "request_s": (5e-6, 0.5), "collective_s": (2e-6, 0.5),
+              "attention_scale": (1.0, 0.15), "attention_s": (5e-6, 0.5), "eager_layer_s": (150e-6, 0.5),
+              "prefill": (1.0, 0.2), "interleave": (1.0, 0.2)}  # fmt: skip
+    if engine == "trtllm":
+        # The kernel tables measure this engine's own attention kernels.
+        priors["attention_scale"] = (1.0, 1e-3)
+    found = [
+        _Constant(name=f"{engine}.{name}", prior=prior, spread=spread, touches=mine)
+        for name, (prior, spread) in priors.items()
+    ]
+
+    def moe(g: RowGroup) -> bool:
+        return mine(g) and g.model.ffn.is_moe
+
+    found.append(_Constant(name=f"{engine}.moe", prior=1.0, spread=0.4, touches=moe))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServingFit:
+    """Result of a fit."""
+
+    values: dict[str, float]
+    # Constants by name.
+    engines: dict[str, EngineConstants]
+    gpus: dict[str, GpuConstants]
+
+    def predict(self, rows: Sequence[ServingRow]) -> Array:
+        """(rows,) predicted TPOT in seconds."""
+        found = np.empty(len(rows))
+        for group in group_rows(rows):
+            gpu, engine = self.gpus[group.hardware.calibrated_as], self.engines[group.engine]
+            found[group.index] = predict_group(group, gpu, engine).tpot_s
+        return found
+
+
+def _engine(name: str, v: Mapping[str, float]) -> EngineConstants:
+    scale = v[f"{name}.prefill"]
+    shares = {fmt: min(1.0, v[f"prefill.{fmt}"] * scale) for fmt in ("bf16", "fp8", "fp8_block", "fp4")}
+    own = {key: v[f"{name}.{key}"] for key in ("layer_s", "step_s", "request_s", "collective_s", "attention_scale",
+                                               "attention_s", "eager_layer_s", "interleave")}  # fmt: skip
+    return EngineConstants(
+        name=name, source="", prefill_efficiency={**shares, "moe": v["prefill.moe"]}, gemm_s=v["gemm_s"],
+        moe_s={g: v[f"{name}.moe"] * v[f"moe_s.{g}"] for g in ("hopper", "blackwell")}, mixed=name in _MIXED,
+        linear_s=v["linear_s"], linear_prefill_s=v["linear_prefill_s"], **own,
+    )  # fmt: skip
+
+
+def _gpu(gpu: GpuConstants, v: Mapping[str, float]) -> GpuConstants:
+    generation = GENERATIONS[gpu.name]
+    gemm = {fmt: replace(c, serving_scale=v[f"gemm.{generation}.{fmt}"]) for fmt, c in gpu.gemm.items()}
+    moe = {fmt: replace(c, serving_scale=v[f"moe.{generation}.{fmt}"]) for fmt, c in gpu.moe.items()}
+    return replace(gpu, gemm=gemm, moe=moe)
+
+
+class _Problem:
+    """Residuals and their derivatives; a constant is only moved in the groups it touches."""
+
+    def __init__(self, rows: Sequence[ServingRow], gpus: Mapping[str, GpuConstants], engines: Sequence[str]) -> None:
+        self.groups = group_rows(rows)
+        self.gpus = gpus
+        self.engines = engines
+        every = [*_shared(), *_scales(), *(c for name in engines for c in _per_engine(name))]
+        self.constants = [c for c in every if any(c.touches(g) for g in self.groups)]
+        self.rest = {c.name: c.prior for c in every}
+        self.start = np.log([c.prior for c in self.constants])
+        self.spread = np.array([c.spread for c in self.constants])
+        self.num_rows = len(rows)
+
+    def values(self, x: Array) -> dict[str, float]:
+        return {**self.rest, **{c.name: float(np.exp(p)) for c, p in zip(self.constants, x, strict=True)}}
+
+    def _group_error(self, group: RowGroup, v: Mapping[str, float]) -> Array:
+        gpu = _gpu(self.gpus[group.hardware.calibrated_as], v)
+        predicted = predict_group(group, gpu, _engine(group.engine, v)).tpot_s
+        error = (np.log(predicted) - np.log(group.measured_s)) / _NOISE
+        # Pseudo-Huber: an outlier pulls with constant force.
+        robust: Array = np.sign(error) * np.sqrt(2.0 * (np.sqrt(1.0 + np.square(error)) - 1.0))
+        return robust
+
+    def residuals(self, x: Array) -> Array:
+        found = np.empty(self.num_rows + len(x))
+        v = self.values(x)
+        for group in self.groups:
+            found[group.index] = self._group_error(group, v)
+        found[self.num_rows :] = (x - self.start) / self.spread
+        return found
+
+    def jacobian(self, x: Array) -> Array:
+        base = self.residuals(x)
+        found = np.zeros((len(base), len(x)))
+        found[self.num_rows :] = np.diag(1.0 / self.spread)
+        for column, constant in enumerate(self.constants):
+            moved = x.copy()
+            moved[column] += 1e-4
+            v = self.values(moved)
+            for group in self.groups:
+                if constant.touches(group):
+                    found[group.index, column] = (self._group_error(group, v) - base[group.index]) / 1e-4
+        return found
+
+
+def fit_engines(rows: Sequence[ServingRow], gpus: Mapping[str, GpuConstants], *, rounds: int = 30) -> ServingFit:
+    """Fit engines and serving scales to measured rows; rows with speculative decoding must be left out by the caller.
+
+    Args:
+        rows: measured runs.
+        gpus: constants from the kernel tables.
+        rounds: evaluations at the most.
+    """
+    from scipy.optimize import least_squares
+
+    problem = _Problem(rows, gpus, sorted({row.engine for row in rows}))
+    found = least_squares(problem.residuals, problem.start, jac=problem.jacobian, max_nfev=rounds, x_scale="jac")
+    v = problem.values(found.x)
+    return ServingFit(
+        values=v, engines={name: _engine(name, v) for name in problem.engines},
+        gpus={name: _gpu(gpu, v) for name, gpu in gpus.items()},
+    )  # fmt: skip
+
+
+def chosen_rows(rows: Sequence[ServingRow], mask: NDArray[np.bool_]) -> list[ServingRow]:
+    """The rows where `mask` is true."""
+    return [row for row, keep in zip(rows, mask, strict=True) if keep]

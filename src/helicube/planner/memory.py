@@ -1,0 +1,118 @@
+"""Memory of one GPU: weights, cache, activations, reserve.
+
+Axes: n points, each a layout with a batch and a context.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from helicube.planner.arrays import Array, Number, ceil_div
+from helicube.planner.cost_gemm import FORMAT_BYTES
+from helicube.planner.layouts import LayoutArrays
+from helicube.planner.setting import Setting
+
+__all__ = ["RESERVE_BYTES", "USABLE_SHARE", "Memory", "memory_of", "weight_bytes"]
+
+# Engines leave a tenth to the allocator, to graphs and to peaks (vLLM's gpu_memory_utilization is 0.9 by default).
+USABLE_SHARE = 0.9
+# Driver context, communication buffers, captured graphs.
+RESERVE_BYTES = 3e9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """Bytes on the fullest GPU, one value per point."""
+
+    weights: Array
+    cache: Array
+    activations: Array
+    reserve: float
+    capacity: float
+    # What the reserve, weights, cache and activations must fit into.
+
+    @property
+    def used(self) -> Array:
+        """(n,) bytes needed."""
+        return self.weights + self.cache + self.activations + self.reserve
+
+    @property
+    def free(self) -> Array:
+        """(n,) bytes left; negative where the point does not fit."""
+        return self.capacity - self.used
+
+
+def _stored(fmt: str) -> float:
+    return FORMAT_BYTES[fmt]
+
+
+def weight_bytes(s: Setting, x: LayoutArrays) -> Array:
+    """(n,) bytes of weights on one GPU.
+
+    QKV is split over TPA (over all ranks for DCP), W_O over all ranks of one copy of attention, FFN and embeddings over
+    the ranks of one FFN copy; the fullest pipeline stage counts.
+    """
+    m, f, a = s.model, s.model.ffn, s.model.attention
+    h = m.hidden_size
+    pool = x.dp * x.kvp * x.tpa
+    medha = x.is_family("medha")
+    ffn_ranks = np.where(medha, x.tpa, pool)
+    output_ranks = np.where(medha | (x.dp > 1), x.tpa, x.kvp * x.tpa)
+    qkv_ranks = np.where(x.is_family("dcp"), x.kvp * x.tpa, x.tpa)
+    per = _stored(s.formats.attention)
+    attention = m.num_softmax_layers * per * (a.qkv_params(h) / qkv_ranks + a.output_params(h) / output_ranks)
+    small = m.num_softmax_layers * 2.0 * a.small_params(h)
+    if m.linear:
+        attention = attention + m.num_linear_layers * per * m.linear.params(h) / (x.kvp * x.tpa)
+    dense = f.num_dense_layers * f.dense_params(h) * _stored(s.formats.ffn) / ffn_ranks
+    experts = m.num_moe_layers * f.num_experts * f.expert_params(h) * _stored(s.formats.experts) / (x.tpf * x.ep)
+    shared_ranks = np.where(x.dp > 1, 1.0, ffn_ranks)
+    shared = m.num_moe_layers * (f.shared_params(h) * _stored(s.formats.ffn) / shared_ranks + 2.0 * f.router_params(h))
+    embeddings = m.vocab_size * h * (2.0 if m.tied_embeddings else 2.0 + _stored(s.formats.head)) / ffn_ranks
+    layers = attention + small + dense + experts + shared
+    stage = ceil_div(m.num_layers, x.pp) / m.num_layers
+    return layers * stage + embeddings + 2.0 * m.idle_params / ffn_ranks
+
+
+def cache_bytes(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> Array:
+    """(n,) bytes of cache on one GPU: sequences of its copy of attention, their tokens over KVP, KV heads over TPA."""
+    m, a = s.model, s.model.attention
+    sequences = ceil_div(ceil_div(batch, x.pp), x.dp) * x.pp
+    heads = ceil_div(a.num_kv_heads, x.tpa) / a.num_kv_heads
+    per_token = (a.cache_values * heads + a.index_head_size) * s.formats.cache_element_bytes
+    # The round-robin blocks of KVP differ by one block at the most, which the reserve covers.
+    tokens = m.num_full_layers * np.asarray(context, dtype=np.float64)
+    windowed = (
+        m.num_window_layers * np.minimum(context, a.window) * (a.cache_values * heads) * s.formats.cache_element_bytes
+    )
+    total = tokens * per_token + windowed
+    states = m.linear.state_bytes * m.num_linear_layers / x.tpa if m.linear else 0.0
+    return sequences * (total + states) / (x.pp * x.kvp)
+
+
+def memory_of(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> Memory:
+    """Memory of n points.
+
+    Args:
+        s: model, accelerator, formats.
+        x: (n,) layouts.
+        batch: (n,) users of the whole pool.
+        context: (n,) or scalar, cached tokens per user.
+    """
+    m = s.model
+    tokens = ceil_div(batch, x.pp)
+    # Double-buffered rows of H, the widest of QKV and FFN, and float32 logits: all live at once in an unfused step.
+    widest = max(
+        m.attention.num_query_heads * m.attention.qk_head_size, m.ffn.dense_size, m.ffn.top_k * m.ffn.expert_size
+    )
+    rows = 4.0 * m.hidden_size + 2.0 * widest
+    activations = tokens * (2.0 * rows) + tokens * (4.0 * m.vocab_size) / (x.dp * x.kvp * x.tpa)
+    return Memory(
+        weights=weight_bytes(s, x),
+        cache=cache_bytes(s, x, batch, context),
+        activations=activations,
+        reserve=RESERVE_BYTES,
+        capacity=s.hardware.hbm_bytes * USABLE_SHARE,
+    )

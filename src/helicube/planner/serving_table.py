@@ -1,0 +1,150 @@
+"""Measured serving rows, with their layouts brought into one convention.
+
+The table mixes three conventions for expert and data parallelism. Runs that occur twice under two of them, and the run
+names, settle what each means (docs/planner.md):
+
+- plain: tp · attention_dp GPUs, moe_tp · moe_ep = that number.
+- product: tp and ep of the run were multiplied (tp 4, ep 4 is written as tp 16, moe_tp 4, moe_ep 4): GPUs = moe_tp.
+- doubled: tp GPUs with ep = tp are written as tp, attention_dp = tp, moe_ep = tp². The same runs occur under the first
+  convention with attention_dp 1 and agree to 1 %, so that attention is tensor parallel in them.
+
+`concurrency` counts requests per copy of attention.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from helicube.errors import InputError
+from helicube.planner.setting import Formats, checkpoint_formats
+from helicube.specs.catalog import get_model
+from helicube.specs.hardware import HardwareSpec, load_hardware
+from helicube.specs.model import ModelSpec
+
+__all__ = ["LENGTH_SHARE", "ServingRow", "read_serving", "row_formats"]
+
+# Lengths are drawn from 0.8 … 1.0 of the nominal ones: 0.9 on average.
+LENGTH_SHARE = 0.9
+
+_COLUMNS = ("backend", "model", "system", "precision", "isl", "osl", "concurrency", "tp_size", "pp_size",
+            "attention_dp_size", "moe_tp_size", "moe_ep_size", "speculative_decoding_unknown", "tpot_ms")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServingRow:
+    """One measured run."""
+
+    engine: str
+    model: ModelSpec
+    hardware: HardwareSpec
+    precision: str
+    # bf16, fp8, fp4 or int4; bf16 where the table names none.
+    prompt: float
+    # Mean prompt tokens.
+    output: float
+    # Mean output tokens.
+    concurrency: float
+    # Requests in flight over all GPUs.
+    pp: int
+    dp: int
+    # Copies of attention.
+    tpa: int
+    tpf: int
+    ep: int
+    speculative: bool
+    # Multi-token prediction may have been on.
+    tpot_s: float
+    # Measured; NaN where the table gives none.
+    ttft_s: float
+
+    @property
+    def num_gpus(self) -> int:
+        """GPUs of the run."""
+        return self.pp * self.dp * self.tpa
+
+    @property
+    def layout(self) -> str:
+        """Short name of the layout."""
+        parts = [f"tp{self.tpa}"] + [f"{k}{v}" for k, v in (("dp", self.dp), ("ep", self.ep), ("pp", self.pp)) if v > 1]
+        return " ".join(parts)
+
+
+def row_formats(row: ServingRow) -> Formats:
+    """Number formats of a run.
+
+    The recipes of vLLM and TensorRT-LLM set an fp8 cache with quantised weights, those of SGLang keep bf16; gpt-oss
+    keeps a bf16 cache on Hopper in vLLM. A model published in 4 bits is served in them, whatever a run is called.
+    """
+    four_bit = row.model.native_precision in {"fp4", "int4"}
+    precision = row.model.native_precision if four_bit else row.precision
+    quantised = precision != "bf16"
+    keeps = row.engine == "sglang" or (row.engine == "vllm" and four_bit and not row.hardware.fp4_flops)
+    return checkpoint_formats(row.model, precision, "fp8" if quantised and not keeps else "bf16")
+
+
+def _number(record: dict[str, str], key: str, line: int, default: float) -> float:
+    text = (record.get(key) or "").strip()
+    if not text or text.lower() == "nan":
+        return default
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InputError(f"line {line}: {key} is {text!r}; it must be a number") from error
+
+
+def _grid(record: dict[str, str], line: int, *, moe: bool) -> tuple[int, int, int, float]:
+    """(GPUs of one stage, copies of attention, EP, factor on concurrency)."""
+    tp = int(_number(record, "tp_size", line, 1))
+    dp = int(_number(record, "attention_dp_size", line, 1))
+    moe_tp = int(_number(record, "moe_tp_size", line, 1)) or 1
+    moe_ep = int(_number(record, "moe_ep_size", line, 1)) or 1
+    if not moe:
+        return tp * dp, dp, 1, dp
+    if moe_tp > 1 and moe_ep > 1:
+        ranks, ep = moe_tp, moe_ep
+    elif dp > 1 and tp == dp:
+        return tp, 1, tp, dp
+    else:
+        ranks, ep = tp * dp, moe_ep
+    return ranks, (ranks if dp > 1 else 1), min(ep, ranks), dp
+
+
+def _row(record: dict[str, str], line: int) -> ServingRow:
+    model, hardware = get_model(record["model"]), load_hardware(record["system"])
+    ranks, dp, ep, copies = _grid(record, line, moe=model.ffn.is_moe)
+    if ranks % ep:
+        raise InputError(f"line {line}: moe_ep_size {ep} does not divide {ranks} GPUs; correct the row")
+    return ServingRow(
+        engine=record["backend"], model=model, hardware=hardware, precision=(record["precision"] or "bf16").strip(),
+        prompt=LENGTH_SHARE * _number(record, "isl", line, 0), output=LENGTH_SHARE * _number(record, "osl", line, 0),
+        concurrency=copies * _number(record, "concurrency", line, 0), pp=int(_number(record, "pp_size", line, 1)),
+        dp=dp, tpa=ranks // dp, tpf=ranks // ep, ep=ep,
+        speculative=record["speculative_decoding_unknown"].strip().lower() == "true",
+        tpot_s=_number(record, "tpot_ms", line, float("nan")) * 1e-3,
+        ttft_s=_number(record, "ttft_ms", line, float("nan")) * 1e-3,
+    )  # fmt: skip
+
+
+def read_serving(path: Path) -> list[ServingRow]:
+    """Read a table of measured runs.
+
+    Raises:
+        InputError: the file cannot be read, a column is missing, or a row names an unknown model, GPU or number.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [name for name in _COLUMNS if name not in (reader.fieldnames or [])]
+            if missing:
+                raise InputError(f"{path}: columns {', '.join(missing)} are missing; give the table of serving runs")
+            rows = [_row(record, line) for line, record in enumerate(reader, start=2)]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read ({error}); check the path") from error
+    if not rows:
+        raise InputError(f"{path} holds no rows; give the table of serving runs")
+    for line, row in enumerate(rows, start=2):
+        if min(row.prompt, row.output, row.concurrency) <= 0:
+            raise InputError(f"{path} line {line}: isl, osl and concurrency must be positive; correct the row")
+    return rows
