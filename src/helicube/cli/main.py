@@ -16,6 +16,7 @@ from helicube.errors import HelicubeError
 COMMANDS: dict[str, str] = {
     "generate": "Turn prompts into meshes.",
     "render": "Show a mesh as a picture or a turntable.",
+    "train": "Train a model of your own.",
 }
 
 

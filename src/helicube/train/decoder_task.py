@@ -21,8 +21,10 @@ from helicube.train.token_set import TokenSet
 
 __all__ = ["Captioner", "DecoderTask", "DecoderTaskConfig"]
 
-# A caption of an item, and its palette (k, 3), perhaps recoloured together.
-Captioner = Callable[[ItemInfo, NDArray[np.uint8], np.random.Generator], tuple[str, NDArray[np.uint8]]]
+# Of an item, its palette (k, 3) and how much each entry paints (k,): a caption and a palette to match.
+Captioner = Callable[
+    [ItemInfo, NDArray[np.uint8], NDArray[np.uint16], np.random.Generator], tuple[str, NDArray[np.uint8]]
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +123,8 @@ class DecoderTask:
         rows, captions = [], []
         boxes = np.zeros((len(chosen), 3), dtype=np.float32)
         for b, i in enumerate(int(i) for i in chosen):
-            palette = tokens.palettes[i, : tokens.num_colors[i]]
-            caption, palette = self.captioner(tokens.infos[i], palette, rng)
+            used = np.flatnonzero(tokens.counts[i])
+            caption, palette = self.captioner(tokens.infos[i], tokens.palettes[i, used], tokens.counts[i, used], rng)
             entries = np.full(code.palette_size, UNUSED)
             entries[: len(palette)] = color_ids(palette)
             mirror = int(rng.random() < c.mirror_share)

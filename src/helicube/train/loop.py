@@ -51,7 +51,10 @@ class LoopConfig:
 class Task(Protocol):
     """What is trained."""
 
-    model: nn.Module
+    @property
+    def model(self) -> nn.Module:
+        """The weights that change."""
+        ...
 
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:
         """Scalar loss of a fresh batch, and numbers to log."""

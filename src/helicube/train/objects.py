@@ -6,13 +6,24 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helicube.errors import InputError
 
-__all__ = ["TrainingObject", "load_catalog"]
+__all__ = ["Named", "TrainingObject", "load_catalog"]
+
+
+class Named(Protocol):
+    """Anything that has the nouns of an object."""
+
+    @property
+    def class_name(self) -> str: ...
+
+    @property
+    def subclass(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,9 +27,9 @@ class TokenSet:
     infos: tuple[ItemInfo, ...]
     # (n, 2, N) int16, shape ids.
     shape_ids: NDArray[np.int16]
-    # (n, K, 3) uint8 sRGB, and (n,) uint8, how many of them are used.
+    # (n, K, 3) uint8 sRGB, and (n, K) uint16, points of the surface that each entry paints: 0 where it is not used.
     palettes: NDArray[np.uint8]
-    num_colors: NDArray[np.uint8]
+    counts: NDArray[np.uint16]
     # (n, 2, M) int16, paint ids.
     paint_ids: NDArray[np.int16]
     # (n, 3) float32, sizes of the box, longest 1.
@@ -73,7 +73,7 @@ def _tokenize(code: LatticeCode, items: ItemSet, chosen: range) -> dict[str, NDA
     return {
         "shape_ids": np.stack(shape_ids, axis=1),
         "palettes": palettes,
-        "num_colors": np.array([len(palette) for palette, _ in found], dtype=np.uint8),
+        "counts": np.stack([np.bincount(e, minlength=code.palette_size).astype(np.uint16) for _, e in found]),
         "paint_ids": np.stack(paint_ids, axis=1),
         "sizes": (extents / extents.max(axis=1, keepdims=True)).astype(np.float32),
     }

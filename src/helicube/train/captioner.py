@@ -1,0 +1,35 @@
+"""Fresh captions for every step: synonyms, templates, and other colours with the palette to match."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helicube.train.captions import augment_caption
+from helicube.train.recolor import recolor
+from helicube.train.shards import ItemInfo
+
+__all__ = ["augmented_caption"]
+
+# Share of rows that are recoloured.
+RECOLOR = 0.5
+# Points that stand for the whole surface when colours are weighed.
+SURFACE = 200
+
+
+def augmented_caption(
+    info: ItemInfo, palette: NDArray[np.uint8], counts: NDArray[np.uint16], rng: np.random.Generator
+) -> tuple[str, NDArray[np.uint8]]:
+    """One caption of an item, reworded, and its palette (k, 3), both perhaps recoloured.
+
+    Args:
+        palette: (k, 3) sRGB.
+        counts: (k,) how much of the surface each entry paints.
+    """
+    captions = info.captions
+    if rng.random() < RECOLOR:
+        share = np.maximum(1, np.round(counts / counts.sum() * SURFACE)).astype(np.int64)
+        painted, captions = recolor(np.repeat(palette, share, axis=0), captions, rng, info.captions_name_colors)
+        palette = painted[np.cumsum(share) - share]
+    caption = captions[int(rng.integers(len(captions)))]
+    return augment_caption(caption, info, rng), palette

@@ -1,0 +1,57 @@
+"""Which items a training run sees: preparing them once, and splitting off the unseen."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import fields
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helicube.train.objects import TrainingObject, load_catalog
+from helicube.train.part_objects import part_objects
+from helicube.train.procedural import generate_many
+from helicube.train.shards import ItemSet, load_shards, prepare_shards
+
+__all__ = ["choose", "load_items", "prepare_items", "split_unseen"]
+
+# One item in this many is kept back to choose settings by; the test split is for the figures alone.
+UNSEEN_SHARE = 40
+
+
+def prepare_items(data: Path, out: Path, *, num_procedural: int, workers: int, seed: int = 0) -> None:
+    """Sample the catalogue, its parts and procedural objects into `out`; what is there already is kept.
+
+    Args:
+        data: folder with `objects.npz` and `catalog.jsonl`.
+    """
+    catalog = list(load_catalog(data))
+    train = [item for item in catalog if item.split == "train"]
+    prepare_shards([item for item in catalog if item.split == "test"], out, name="test", workers=workers)
+    prepare_shards(train, out, name="train", workers=workers)
+    prepare_shards(list(_parts(train)), out, name="parts", workers=workers)
+    prepare_shards(list(generate_many(num_procedural, seed)), out, name="procedural", workers=workers)
+
+
+def _parts(items: list[TrainingObject]) -> Iterator[TrainingObject]:
+    return chain.from_iterable(part_objects(item) for item in items)
+
+
+def load_items(folder: Path) -> ItemSet:
+    """All prepared items of the training split."""
+    return load_shards(folder, ("train", "parts", "procedural"))
+
+
+def choose(items: ItemSet, mask: NDArray[np.bool_]) -> ItemSet:
+    """The items where mask (n,) is true."""
+    arrays = {f.name: getattr(items, f.name)[mask] for f in fields(ItemSet) if f.name != "infos"}
+    return ItemSet(infos=tuple(info for info, keep in zip(items.infos, mask, strict=True) if keep), **arrays)
+
+
+def split_unseen(items: ItemSet) -> tuple[ItemSet, ItemSet]:
+    """Items to learn from, and a few kept back; which ones depends on their ids alone."""
+    unseen = np.array([zlib.crc32(info.id.encode()) % UNSEEN_SHARE == 0 for info in items.infos])
+    return choose(items, ~unseen), choose(items, unseen)
