@@ -68,6 +68,26 @@ def test_tokens(text: str, expected: list[str]) -> None:
     assert tokens(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("chair", [2]),
+        ("red glass chair", [1, 1, 2]),
+        ("red washing machine with red glasses", [1, 2, 0.5, 0.5, 0.5]),
+        ("red sofabed", [1, 2, 2]),
+        ("chair, red", [1, 1]),
+        ("with red", [1, 2]),
+    ],
+)
+def test_the_head_noun_counts_most(text: str, expected: list[float]) -> None:
+    assert Vocabulary(ENTRIES).tokenize(text).emphasis == tuple(expected)
+
+
+def test_a_model_of_a_thing_is_about_the_thing() -> None:
+    vocabulary = Vocabulary(["model", "of", "red", "chair", "in", "glass"])
+    assert vocabulary.tokenize("a model of a red chair in glass").emphasis == (0.5, 0.5, 1, 2, 0.5, 0.5)
+
+
 def test_plain_words_fold_case_accents_and_width() -> None:
     assert plain_words("Café ﬁne STRASSE straße x²") == ["cafe", "fine", "strasse", "strasse", "x2"]
 
@@ -87,7 +107,7 @@ def test_states_are_the_weighted_rows_and_their_normalised_mean() -> None:
     encoder = StaticTextEncoder(["red", "chair"], codes, np.array([0.5, 1.0], np.float32))
     states = encoder.encode(["red chair"]).states[0].numpy()
     rows = np.array([[0.3, 0.4], [0.0, -1.0]]) * np.sqrt(2)
-    mean = rows.sum(axis=0)
+    mean = rows[0] + 2 * rows[1]  # the head noun counts twice
     np.testing.assert_allclose(states[1:], rows, rtol=1e-6)
     np.testing.assert_allclose(states[0], mean / np.linalg.norm(mean) * np.sqrt(2), rtol=1e-6)
     np.testing.assert_allclose(encoder.pooled(["red chair"])[0], mean / np.linalg.norm(mean), rtol=1e-6)

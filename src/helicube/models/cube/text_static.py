@@ -1,6 +1,7 @@
 """The default text encoder: a table of static vectors, distilled from a sentence encoder and quantised to 8 bits.
 
-A prompt becomes one pooled state (its normalised weighted mean) followed by one state for each token. All states are
+A prompt becomes one pooled state (its normalised weighted mean, the head noun counting most) followed by one state for
+each token. All states are
 scaled so that the pooled state and a token of weight 1 have entries of mean square 1. Weights follow smooth inverse
 frequency (Arora et al., "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017).
 
@@ -85,7 +86,7 @@ class StaticTextEncoder:
         for b, prompt in enumerate(tokenized):
             mask[b, : 1 + len(prompt.rows)] = True
             if prompt.rows:
-                states[b, : 1 + len(prompt.rows)] = self._states(prompt.rows)
+                states[b, : 1 + len(prompt.rows)] = self._states(prompt)
         notes = tuple(self._notes(prompt) for prompt in tokenized)
         return TextStates(states=torch.from_numpy(states), mask=torch.from_numpy(mask), notes=notes)
 
@@ -96,7 +97,7 @@ class StaticTextEncoder:
 
     def _tokenize(self, prompt: str) -> TokenizedPrompt:
         if prompt == "":
-            return TokenizedPrompt(rows=(), ignored=(), pieces=())
+            return TokenizedPrompt(rows=(), emphasis=(), ignored=(), pieces=())
         found = self._vocabulary.tokenize(check_prompt(prompt))
         if not found.rows:
             raise PromptError(
@@ -108,13 +109,13 @@ class StaticTextEncoder:
             )
         return found
 
-    def _states(self, rows: tuple[int, ...]) -> NDArray[np.float32]:
+    def _states(self, prompt: TokenizedPrompt) -> NDArray[np.float32]:
         """Pooled state and token states of one prompt, (1 + tokens, D)."""
-        index = np.asarray(rows)
+        index = np.asarray(prompt.rows)
         codes = self._codes[index].astype(np.float32)
         units = codes / np.maximum(np.linalg.norm(codes, axis=1, keepdims=True), 1.0)
         tokens = units * self._weights[index, None].astype(np.float32)
-        mean = tokens.sum(axis=0, keepdims=True)
+        mean = np.asarray(prompt.emphasis, np.float32)[None] @ tokens
         pooled = mean / max(float(np.linalg.norm(mean)), 1e-6)
         return np.concatenate([pooled, tokens]) * np.float32(np.sqrt(self.width))
 

@@ -14,6 +14,16 @@ _WORD = re.compile(r"\w+")
 _APOSTROPHE_S = re.compile(r"['’]s\b")
 # Articles say nothing about shape; without them "chair", "a chair" and "the chair" are one prompt.
 _ARTICLES = frozenset({"a", "an", "the"})
+# What follows one of these tells more about the thing named before it.
+_PREPOSITIONS = frozenset(
+    {"with", "without", "of", "in", "on", "from", "for", "at", "by", "under", "over", "near", "beside", "made", "and"}
+)
+# "a model of a car" is about the car.
+_TRANSPARENT = frozenset(
+    {"model", "pair", "picture", "image", "set", "piece", "bunch", "pile", "stack", "kind", "type"}
+)
+# A noun's modifiers stand before it in English: the last word before a preposition says what the thing is.
+_HEAD_EMPHASIS, _TAIL_EMPHASIS = 2.0, 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +31,8 @@ class TokenizedPrompt:
     """Rows of one prompt, in order, and what the reader of the prompt should know."""
 
     rows: tuple[int, ...]
+    # How much each row counts for what the whole prompt is, relative to its own weight.
+    emphasis: tuple[float, ...]
     # Words that have no row and no pieces: other scripts, symbols without a name.
     ignored: tuple[str, ...]
     # Words that are not in the vocabulary, and the pieces they were read as.
@@ -57,6 +69,7 @@ class Vocabulary:
         """
         words = [word for word in plain_words(text) if word not in _ARTICLES]
         rows: list[int] = []
+        units: list[tuple[str, int]] = []  # text and number of rows of each word or phrase
         ignored: list[str] = []
         pieces: list[tuple[str, tuple[str, ...]]] = []
         start = 0
@@ -64,16 +77,17 @@ class Vocabulary:
             row, used = self._longest_phrase(words, start)
             word = words[start]
             start += used
-            if row is not None:
-                rows.append(row)
-                continue
-            parts = self._pieces(word)
-            if parts is None:
+            parts = None if row is not None else self._pieces(word)
+            if parts is not None:
+                pieces.append((word, parts))
+            found = [self._row[part] for part in parts or ()] if row is None else [row]
+            if not found:
                 ignored.append(word)
                 continue
-            pieces.append((word, parts))
-            rows += [self._row[part] for part in parts]
-        return TokenizedPrompt(rows=tuple(rows), ignored=tuple(ignored), pieces=tuple(pieces))
+            rows += found
+            units.append((word, len(found)))
+        emphasis = _emphasis(units, listed="," in text or ";" in text)
+        return TokenizedPrompt(rows=tuple(rows), emphasis=emphasis, ignored=tuple(ignored), pieces=tuple(pieces))
 
     def closest_word(self, word: str) -> str | None:
         """The whole word that is spelt most alike, if any is close: a remedy for typing errors."""
@@ -103,6 +117,23 @@ class Vocabulary:
             parts.append(mark + word[start:stop])
             start = stop
         return tuple(parts)
+
+
+def _emphasis(units: list[tuple[str, int]], listed: bool) -> tuple[float, ...]:
+    """One factor for each row: the head noun counts more, what follows a preposition less.
+
+    In a list ("chair, red, wooden") no place tells the head.
+    """
+    words = [word for word, _ in units]
+    stops = [i for i, word in enumerate(words) if word in _PREPOSITIONS]
+    first = 0
+    if stops and stops[0] > 0 and words[stops[0]] == "of" and words[stops[0] - 1] in _TRANSPARENT:
+        first = stops.pop(0) + 1
+    end = next((stop for stop in stops if stop > first), len(units))
+    factors = [_TAIL_EMPHASIS if i < first or i >= end else 1.0 for i in range(len(units))]
+    if end > first and not listed:
+        factors[end - 1] = _HEAD_EMPHASIS
+    return tuple(factor for factor, (_, count) in zip(factors, units, strict=True) for _ in range(count))
 
 
 def _singulars(phrase: str) -> Iterator[str]:

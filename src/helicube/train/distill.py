@@ -1,0 +1,194 @@
+"""Distil a sentence encoder into the static table of the default text encoder.
+
+Entries are the encoder's word pieces, the words and phrases that name things, and the words of the catalogue's classes.
+Their vectors (sense_vectors.py) are centred, projected on principal components and quantised to 8 bits.
+
+Shapes: V entries, N texts, C width of the sentence encoder, D width of the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from helicube.errors import InputError
+from helicube.models.cube.text_vocab import plain_words
+from helicube.train.class_words import CLASS_OF_WORD, CLASS_WORDS
+from helicube.train.extra_nouns import EXTRA_NOUNS
+from helicube.train.sense_vectors import THINGS, SenseVectors, SenseWeights, unit
+from helicube.train.teacher import SentenceTeacher
+from helicube.train.wordnet import Sense, WordNet
+
+__all__ = ["DistillConfig", "distill_static_vectors"]
+
+Vectors = NDArray[np.float32]
+
+_PIECE = re.compile(r"(##)?[a-z0-9]+")
+_PHRASE = re.compile(r"[a-z0-9]+( [a-z0-9]+){1,2}")
+# Phrases that begin with one of these, or with a colour, stay two words: "yellow jacket" is asked for as a jacket.
+_LOOKS = frozenset(
+    {"big", "small", "large", "little", "long", "short", "wide", "flat", "low", "tall", "old", "new", "dark", "light"}
+)
+_FUNCTION_WORDS = frozenset(
+    (
+        "with", "without", "of", "in", "on", "from", "for", "at", "by", "under", "over", "near", "beside", "made",
+        "and", "or", "to", "as", "is", "are", "that", "which", "its", "it", "has", "have", "this", "these", "some", "s",
+        "into", "very", "like", "please", "make", "create", "generate", "me", "i", "want", "3d", "model", "render",
+        "picture", "image", "poly", "style", "kind", "type", "pair", "set",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistillConfig:
+    """Size of the table and weights."""
+
+    # D, the width of the table.
+    width: int = 128
+    # Phrases kept: those that their words say least about.
+    num_phrases: int = 5000
+    # Weight in the mean of words that name or describe nothing ("with", "of").
+    function_weight: float = 0.15
+    # How a word's vector is made.
+    senses: SenseWeights = field(default_factory=SenseWeights)
+
+
+def distill_static_vectors(
+    out: Path,
+    *,
+    teacher: Path,
+    wordnet: Path,
+    word_list: Path,
+    config: DistillConfig | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Write `static.safetensors` and `vocab.txt` into `out` and return V.
+
+    Args:
+        out: folder to write to; made if need be.
+        teacher: folder of all-MiniLM-L6-v2 (`SentenceTeacher`).
+        wordnet: WordNet's dictionary folder (`WordNet`).
+        word_list: common English words, one a line, names capitalised (Debian: package wamerican-large,
+            /usr/share/dict/american-english-large); rarer words are left to their pieces.
+        config: sizes and weights.
+        progress: told the number of texts embedded and their total.
+
+    Raises:
+        MissingExtraError, CheckpointError, InputError: see `SentenceTeacher` and `WordNet`.
+    """
+    config = config or DistillConfig()
+    if not word_list.is_file():
+        raise InputError(f"{word_list} is missing; --words needs a list of words (Debian: package wamerican-large)")
+    common = frozenset(line for line in word_list.read_text(encoding="utf-8").splitlines() if line.islower())
+    dictionary, encoder = WordNet(wordnet), SentenceTeacher(teacher)
+    add_own_words(dictionary)
+    words, phrases = choose_entries(encoder.word_pieces(), dictionary, common)
+    senses = SenseVectors(dictionary, frozenset(words), config.senses)
+    texts = senses.texts([*words, *phrases])
+    report = (lambda done: progress(done, len(texts))) if progress is not None else None
+    senses.learn(texts, encoder.embed(texts, report))
+    vectors = {entry: senses.vector(entry) for entry in (*words, *phrases)}
+    entries = [*words, *keep_phrases(vectors, words, phrases, config.num_phrases)]
+    things = np.array([is_thing(dictionary, entry) for entry in entries])
+    reduced = reduce_width(np.stack([vectors[entry] for entry in entries]), things, config.width)
+    write_table(out, entries, reduced, entry_weights(entries, config.function_weight))
+    return len(entries)
+
+
+def add_own_words(dictionary: WordNet) -> None:
+    """Teach the dictionary the words of the catalogue's classes, and things that it is too old to know."""
+    for word, (kind, gloss) in EXTRA_NOUNS.items():
+        parents = [sense.key for sense in dictionary.of(kind, "n") if sense.category in THINGS][:1]
+        key = f"n+{word}"
+        plain = _plain(word)
+        dictionary.insert(
+            plain, Sense(key=key, category="artifact", lemmas=(plain,), gloss=gloss, parents=tuple(parents))
+        )
+    for noun, words in CLASS_WORDS.items():
+        lemmas = tuple(map(_plain, (noun, *words)))
+        # The class tells which thing is meant: a bat that is an animal, a tank that is a vehicle.
+        kind = CLASS_OF_WORD[noun]
+        gloss = noun if kind == noun else f"{noun}, {kind}"
+        sense = Sense(key=f"n={noun}", category="artifact", lemmas=lemmas, gloss=gloss, parents=())
+        for lemma in dict.fromkeys(lemmas):
+            dictionary.insert(lemma, sense)
+
+
+def choose_entries(pieces: Iterable[str], dictionary: WordNet, common: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Words and word pieces that the table holds, and phrases that it may hold."""
+    words: dict[str, None] = {}
+    for piece in pieces:
+        if _PIECE.fullmatch(piece) and (
+            piece.startswith("##") or len(piece) < 3 or _is_common(piece, dictionary, common)
+        ):
+            words[piece] = None
+    own = {_plain(word) for word in (*CLASS_OF_WORD, *EXTRA_NOUNS)}
+    named = sorted(word for word in dictionary.words() if is_thing(dictionary, word))
+    words.update(dict.fromkeys(word for word in named if _PIECE.fullmatch(word) and (word in common or word in own)))
+    colors = {word for word in words if any(map(dictionary.is_color, dictionary.of(word, "n")))}
+    skipped = colors | _LOOKS
+    phrases = sorted(own - words.keys())
+    for phrase in named:
+        first, *rest = phrase.split(" ")
+        if _PHRASE.fullmatch(phrase) and phrase not in own and first not in skipped and words.keys() >= {first, *rest}:
+            phrases.append(phrase)
+    return list(words), phrases
+
+
+def is_thing(dictionary: WordNet, word: str) -> bool:
+    """Whether a plain word is the common name of something with a shape."""
+    return any(sense.category in THINGS and word in sense.lemmas for sense in dictionary.of(word, "n"))
+
+
+def keep_phrases(vectors: Mapping[str, Vectors], words: list[str], phrases: list[str], most: int) -> list[str]:
+    """Our own phrases, and those of the others whose vector is least like the mean of their words' vectors."""
+    own = {_plain(word) for word in (*CLASS_OF_WORD, *EXTRA_NOUNS)}
+    known = set(words)
+
+    def likeness(phrase: str) -> float:
+        parts = [vectors[word] for word in phrase.split(" ") if word in known]
+        return float(vectors[phrase] @ unit(np.sum([*parts, parts[-1]], axis=0)))
+
+    kept = [phrase for phrase in phrases if phrase in own]
+    others = sorted((phrase for phrase in phrases if phrase not in own), key=lambda p: (likeness(p), p))
+    return kept + sorted(others[: max(0, most - len(kept))])
+
+
+def reduce_width(vectors: Vectors, things: NDArray[np.bool_], width: int) -> Vectors:
+    """Principal components (V, D) of unit vectors (V, C), centred and fitted on the rows that name things."""
+    centre = vectors[things].mean(axis=0)
+    _, _, axes = np.linalg.svd(vectors[things] - centre, full_matrices=False)
+    # The sign of a component is arbitrary: make its largest entry positive, whatever the linear algebra library.
+    axes = axes[:width] * np.sign(axes[np.arange(width), np.abs(axes[:width]).argmax(axis=1)])[:, None]
+    return np.asarray((vectors - centre) @ axes.T, np.float32)
+
+
+def entry_weights(entries: list[str], function_weight: float) -> NDArray[np.float16]:
+    """Weight of each entry in the mean of a prompt, (V,)."""
+    return np.array([function_weight if entry in _FUNCTION_WORDS else 1.0 for entry in entries], np.float16)
+
+
+def write_table(out: Path, entries: list[str], vectors: Vectors, weights: NDArray[np.float16]) -> None:
+    """Quantise each row to 8 bits and write both files, each whole or not at all."""
+    codes = np.rint(vectors / np.abs(vectors).max(axis=1, keepdims=True) * 127).astype(np.int8)
+    out.mkdir(parents=True, exist_ok=True)
+    table, listing = out / "static.safetensors", out / "vocab.txt"
+    save_file({"codes": codes, "weights": weights}, table.with_suffix(".part"))
+    table.with_suffix(".part").replace(table)
+    listing.with_suffix(".part").write_text("\n".join(entries) + "\n", encoding="utf-8")
+    listing.with_suffix(".part").replace(listing)
+
+
+def _is_common(word: str, dictionary: WordNet, common: frozenset[str]) -> bool:
+    return word in common or word.isdigit() or bool(dictionary.of(word, "n") or dictionary.of(word, "a"))
+
+
+def _plain(word: str) -> str:
+    """As the vocabulary will look it up."""
+    return " ".join(plain_words(word))
