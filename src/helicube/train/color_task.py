@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from helicube.geometry.box_sample import pool_mean, unpack
 from helicube.models.cube.lattice import LatticeTokenizer
 from helicube.models.cube.lattice_colors import ColorConfig, LatticeColors
 from helicube.models.cube.palette import find_palette
-from helicube.train.lattice_task import pool_mean, unpack
 from helicube.train.shards import ItemSet
 
 __all__ = ["ColorTask", "ColorTaskConfig"]
@@ -85,7 +85,6 @@ class _View:
 
     def __init__(self, items: ItemSet, tokenizer: LatticeTokenizer, palette_size: int) -> None:
         self.items, self.tokenizer, self.palette_size = items, tokenizer.eval(), palette_size
-        self.pool = round(len(unpack(items.bits[0])) / (tokenizer.config.grid * tokenizer.config.voxels_per_cell))
         self.shape_ids: dict[int, Tensor] = {}
         self.entries: dict[int, NDArray[np.int64]] = {}
 
@@ -96,7 +95,7 @@ class _View:
     def batch(self, chosen: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
         """Latents (B, N, D), points (B, P, 3) and palette entries (B, P)."""
         for i in (int(i) for i in chosen if int(i) not in self.shape_ids):
-            filled = torch.from_numpy(pool_mean(unpack(self.items.bits[i]), self.pool))[None]
+            filled = torch.from_numpy(pool_mean(unpack(self.items.bits[i]), self.tokenizer.config.input_cells))[None]
             self.shape_ids[i] = self.tokenizer.encode(filled)[0]
             self.entries[i] = find_palette(self.items.colors[i], self.palette_size)[1]
         ids = torch.stack([self.shape_ids[int(i)] for i in chosen])

@@ -10,9 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from helicube.geometry.box_sample import EXTENT, RESOLUTION, unpack
 from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
-from helicube.train.item import EXTENT, RESOLUTION
-from helicube.train.lattice_task import unpack
 from helicube.train.shards import ItemSet
 
 __all__ = ["CubeTask", "CubeTaskConfig", "small_cube"]

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from helicube.geometry.box_sample import RESOLUTION, pool_mean, unpack
 from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
-from helicube.train.item import RESOLUTION
 from helicube.train.shards import ItemSet
 
 __all__ = ["LatticeTask", "LatticeTaskConfig"]
@@ -54,9 +53,7 @@ class LatticeTask:
         self.model = LatticeTokenizer(model_config).to(device)
         self.config, self.device = config, device
         self.train, self.unseen = train, unseen
-        pooled = model_config.grid * model_config.voxels_per_cell
-        assert RESOLUTION % pooled == 0, f"{pooled} input voxels must divide {RESOLUTION}"
-        self.pool = RESOLUTION // pooled
+        self.cells = model_config.input_cells
 
     def describe(self) -> dict[str, Any]:
         return {"model": asdict(self.model.config), "task": asdict(self.config)}
@@ -90,7 +87,7 @@ class LatticeTask:
             seen = seen[tuple(slice(None, None, -1 if f else 1) for f in flips)]
             position = where[:, axes]
             position = np.where(flips, RESOLUTION - 1 - position, position)
-            filled.append(pool_mean(seen, self.pool))
+            filled.append(pool_mean(seen, self.cells))
             points.append((position + 0.5) * (2 / RESOLUTION) - 1)
             inside.append(voxels.reshape(-1)[flat])
         tensors = (torch.from_numpy(np.stack(a).astype(np.float32)).to(self.device) for a in (filled, points, inside))
@@ -113,7 +110,7 @@ class LatticeTask:
         points = torch.from_numpy(grid.astype(np.float32)).to(self.device)
         for i in range(min(self.config.eval_items, len(items))):
             voxels = unpack(items.bits[i])
-            filled = torch.from_numpy(pool_mean(voxels, self.pool))[None].to(self.device)
+            filled = torch.from_numpy(pool_mean(voxels, self.cells))[None].to(self.device)
             predicted = model.field(model.decode(model.encode(filled)), points)[0].cpu().numpy() > 0
             truth = voxels[::2, ::2, ::2].reshape(-1)
             ious.append(float((predicted & truth).sum() / max(1, (predicted | truth).sum())))
@@ -123,21 +120,6 @@ class LatticeTask:
         """Share of the codes that the evaluated items use at all."""
         seen: set[int] = set()
         for i in range(min(self.config.eval_items, len(self.train))):
-            filled = torch.from_numpy(pool_mean(unpack(self.train.bits[i]), self.pool))[None].to(self.device)
+            filled = torch.from_numpy(pool_mean(unpack(self.train.bits[i]), self.cells))[None].to(self.device)
             seen.update(torch.unique(model.encode(filled)).tolist())
         return len(seen) / model.quantizer.num_codes
-
-
-def unpack(bits: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """(R³/8,) bits to (R, R, R) bool."""
-    return np.unpackbits(bits).view(np.bool_).reshape((RESOLUTION,) * 3)
-
-
-def pool_mean(voxels: NDArray[np.bool_], by: int) -> NDArray[np.float32]:
-    """Filled share of blocks of by³ voxels; (R/by, R/by, R/by) float32."""
-    starts = np.arange(0, len(voxels), by)
-    counts = np.ascontiguousarray(voxels).view(np.uint8)
-    # Slowest axis first: adding whole slabs is the cheap direction. by³ must fit a byte.
-    for axis in range(3):
-        counts = np.add.reduceat(counts, starts, axis=axis, dtype=np.uint8)
-    return np.asarray(counts, dtype=np.float32) / np.float32(by**3)

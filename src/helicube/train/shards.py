@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields
@@ -13,13 +14,13 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 from helicube.errors import InputError
-from helicube.train.item import TrainingItem, make_item
+from helicube.geometry.box_sample import BoxSample, sample_in_box
 from helicube.train.objects import TrainingObject
 
 __all__ = ["ItemInfo", "ItemSet", "load_shards", "prepare_shards"]
 
 SHARD = 64
-ARRAYS = [field.name for field in fields(TrainingItem)]
+ARRAYS = [field.name for field in fields(BoxSample)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ class ItemInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSet:
-    """Many items, array by array; the leading axis of each is the item. Shapes: see TrainingItem."""
+    """Many items, array by array; the leading axis of each is the item. Shapes: see BoxSample."""
 
     infos: tuple[ItemInfo, ...]
     bits: NDArray[np.uint8]
@@ -71,7 +72,7 @@ def _write_shard(objects: Sequence[TrainingObject], path: Path) -> None:
     infos, items = [], []
     for source in objects:
         # Seeded by name, so that a shard does not depend on the others.
-        item = make_item(source, seed=int.from_bytes(source.id.encode()[-8:].rjust(8, b"0"), "little"))
+        item = sample_in_box(source.vertices, source.faces, source.face_colors, seed=zlib.crc32(source.id.encode()))
         if item is not None:
             items.append(item)
             infos.append({field.name: getattr(source, field.name) for field in fields(ItemInfo)})

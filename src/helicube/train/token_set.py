@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from rich.progress import track
 
+from helicube.geometry.box_sample import pool_mean, unpack
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.palette import find_palette
-from helicube.train.lattice_task import pool_mean, unpack
 from helicube.train.shards import ItemInfo, ItemSet
 
 __all__ = ["TokenSet", "tokenize_items"]
@@ -51,9 +51,7 @@ def tokenize_items(code: LatticeCode, items: ItemSet) -> TokenSet:
 
 
 def _tokenize(code: LatticeCode, items: ItemSet, chosen: range) -> dict[str, NDArray[np.generic]]:
-    config = code.shape.config
-    pool = len(unpack(items.bits[0])) // (config.grid * config.voxels_per_cell)
-    filled = np.stack([pool_mean(unpack(items.bits[i]), pool) for i in chosen])
+    filled = np.stack([pool_mean(unpack(items.bits[i]), code.shape.config.input_cells) for i in chosen])
     points = items.points[chosen.start : chosen.stop].astype(np.float32) / 32767
     found = [find_palette(items.colors[i], code.palette_size) for i in chosen]
     entries = torch.from_numpy(np.stack([entry for _, entry in found]))

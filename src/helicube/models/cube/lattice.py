@@ -47,6 +47,11 @@ class LatticeConfig:
     def num_tokens(self) -> int:
         return self.grid**3
 
+    @property
+    def input_cells(self) -> int:
+        """V, input voxels along each side of the box."""
+        return self.grid * self.voxels_per_cell
+
 
 class Block(nn.Module):
     """Pre-norm self-attention and GELU MLP over all tokens."""

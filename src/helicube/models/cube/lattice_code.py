@@ -27,8 +27,6 @@ __all__ = ["BOX_LEVELS", "LatticeCode", "Shape", "box_ids", "sizes_of_ids"]
 
 # Box sizes are shares of the longest side, on a logarithmic scale from 1/SMALLEST to 1: at most 3.4 % off.
 BOX_LEVELS, SMALLEST = 64, 64.0
-# Half side of the box in lattice coordinates, where each axis spans [−1, 1].
-EXTENT = 0.96
 
 Points = NDArray[np.float32]
 

@@ -1,4 +1,4 @@
-"""What training sees of one object: occupancy and coloured surface points in the coordinates of its bounding box."""
+"""What a tokenizer sees of one mesh: occupancy and coloured surface points in the coordinates of its bounding box."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helicube.geometry.winding import occupancy_lattice
-from helicube.train.objects import TrainingObject
 
-__all__ = ["BAND", "EXTENT", "POINTS", "RESOLUTION", "TrainingItem", "make_item"]
+__all__ = ["BAND", "EXTENT", "POINTS", "RESOLUTION", "BoxSample", "pool_mean", "sample_in_box", "unpack"]
 
 # Voxels along each side of the box lattice. Divisible by the lattices of tokens we compare (6 and 8).
 RESOLUTION = 96
@@ -24,7 +23,7 @@ MIN_OCCUPANCY = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingItem:
+class BoxSample:
     """One object in box coordinates: each axis is stretched on its own to ±0.96."""
 
     # (R³/8,) uint8, occupancy bits of the voxel centres, x slowest.
@@ -41,27 +40,30 @@ class TrainingItem:
     extents: NDArray[np.float32]
 
 
-def make_item(source: TrainingObject, seed: int) -> TrainingItem | None:
-    """Sample an object; None where it encloses (almost) no volume.
+def sample_in_box(
+    vertices: NDArray[np.float32], faces: NDArray[np.integer], face_colors: NDArray[np.uint8], *, seed: int
+) -> BoxSample | None:
+    """Sample a mesh; None where it encloses (almost) no volume.
 
     Args:
+        vertices, faces, face_colors: (V, 3), (F, 3), (F, 3) sRGB.
         seed: for the choice of voxels and points.
     """
     rng = np.random.default_rng(seed)
-    low, high = source.vertices.min(axis=0), source.vertices.max(axis=0)
-    extents = np.maximum(high - low, 1e-3)
-    boxed = ((source.vertices - (low + high) / 2) / extents * (2 * EXTENT)).astype(np.float32)
-    inside = occupancy_lattice(boxed, source.faces, resolution=RESOLUTION, low=np.full(3, -1.0), high=np.full(3, 1.0))
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    extents = np.maximum(high - low, 1e-3 * max(float((high - low).max()), 1e-9))
+    boxed = ((vertices - (low + high) / 2) / extents * (2 * EXTENT)).astype(np.float32)
+    inside = occupancy_lattice(boxed, faces, resolution=RESOLUTION, low=np.full(3, -1.0), high=np.full(3, 1.0))
     if inside.mean() < MIN_OCCUPANCY:
         return None
     band = np.flatnonzero(_beside_surface(inside))
-    points, normals, colors = _surface_points(boxed, source, inside, rng)
-    return TrainingItem(
+    face, points, normals = _surface_points(boxed, faces, inside, rng)
+    return BoxSample(
         bits=np.packbits(inside),
         band=rng.choice(band, BAND, replace=len(band) < BAND).astype(np.uint32),
         points=np.round(points * 32767).astype(np.int16),
         normals=np.round(normals * 127).astype(np.int8),
-        colors=colors,
+        colors=face_colors[face],
         extents=extents.astype(np.float32),
     )
 
@@ -79,10 +81,10 @@ def _beside_surface(inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _surface_points(
-    boxed: NDArray[np.float32], source: TrainingObject, inside: NDArray[np.bool_], rng: np.random.Generator
-) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]:
-    """Points, normals and colours, spread by area, of the surface that can be seen: inside on one side only."""
-    corners = boxed[source.faces]  # (F, 3, 3)
+    boxed: NDArray[np.float32], faces: NDArray[np.integer], inside: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
+    """Faces, points and normals, spread by area, of the surface that can be seen: inside on one side only."""
+    corners = boxed[faces]  # (F, 3, 3)
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(cross, axis=1)
     face = rng.choice(len(area), 4 * POINTS, p=area / area.sum())
@@ -96,13 +98,26 @@ def _surface_points(
     seen = np.flatnonzero(_look_up(inside, points + step) != _look_up(inside, points - step))
     pool = seen if len(seen) >= POINTS // 16 else np.arange(len(points))
     chosen = rng.choice(pool, POINTS, replace=len(pool) < POINTS)
-    return (
-        points[chosen].astype(np.float32),
-        normals[chosen].astype(np.float32),
-        source.face_colors[face[chosen]],
-    )
+    return face[chosen], points[chosen].astype(np.float32), normals[chosen].astype(np.float32)
 
 
 def _look_up(inside: NDArray[np.bool_], points: NDArray[np.floating]) -> NDArray[np.bool_]:
     index = np.floor((points + 1) * (RESOLUTION / 2)).astype(np.int64).clip(0, RESOLUTION - 1)
     return np.asarray(inside[index[:, 0], index[:, 1], index[:, 2]])
+
+
+def unpack(bits: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """(R³/8,) bits to (R, R, R) bool."""
+    return np.unpackbits(bits).view(np.bool_).reshape((RESOLUTION,) * 3)
+
+
+def pool_mean(voxels: NDArray[np.bool_], cells: int) -> NDArray[np.float32]:
+    """Filled share of each of cells³ equal blocks of voxels; (cells, cells, cells) float32."""
+    by = len(voxels) // cells
+    assert by * cells == len(voxels), f"{cells} cells must divide {len(voxels)} voxels"
+    starts = np.arange(0, len(voxels), by)
+    counts = np.ascontiguousarray(voxels).view(np.uint8)
+    # Slowest axis first: adding whole slabs is the cheap direction. by³ must fit a byte.
+    for axis in range(3):
+        counts = np.add.reduceat(counts, starts, axis=axis, dtype=np.uint8)
+    return np.asarray(counts, dtype=np.float32) / np.float32(by**3)
