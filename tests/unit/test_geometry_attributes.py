@@ -8,7 +8,7 @@ from geometry_fields import FIELDS, Points, cube_mesh, signed_volume
 from numpy.typing import NDArray
 
 from helicube.errors import GeometryError, InputError
-from helicube.geometry.attributes import with_colors, with_normals
+from helicube.geometry.attributes import with_colors, with_creases, with_normals
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.placement import Placement, place
 from helicube.geometry.surface import SurfaceOptions, extract_surface
@@ -30,10 +30,23 @@ def test_sphere_normals_point_outwards(weight: str) -> None:
 
 def test_angle_weights_do_not_see_the_diagonals() -> None:
     # At each corner of a cube three sides meet at right angles: the normal is the diagonal, however they are cut up.
-    cube = with_normals(cube_mesh())
+    cube = with_normals(cube_mesh(), weight="angle")
     np.testing.assert_allclose(normals_of(cube), np.sign(cube.vertices) / np.sqrt(3), atol=1e-6)
-    by_area = normals_of(with_normals(cube_mesh(), weight="area"))
-    assert np.abs(by_area - normals_of(cube)).max() > 0.1
+    longer = Mesh(vertices=cube.vertices * np.array([5, 5, 1], dtype=np.float32), faces=cube.faces)
+    by_area = normals_of(with_normals(longer, weight="area"))
+    np.testing.assert_allclose(np.abs(by_area[:, 2]), 25 / np.sqrt(25**2 + 5**2 + 5**2), atol=1e-6)
+
+
+def test_creases_split_sharp_edges_only() -> None:
+    cube = with_creases(cube_mesh(), 25)
+    assert cube.num_vertices == 24
+    corners = cube.vertices[cube.faces]
+    flat = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    for k in range(3):
+        np.testing.assert_allclose(normals_of(cube)[cube.faces[:, k]], flat, atol=1e-6)
+    assert with_creases(cube_mesh(), 100).num_vertices == 8
+    ball = extract_surface(FIELDS["sphere"], SurfaceOptions(cells=64)).mesh
+    assert with_creases(ball, 25).num_vertices == ball.num_vertices
 
 
 def test_normals_are_unit_even_where_faces_cancel_or_vanish() -> None:

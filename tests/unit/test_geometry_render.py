@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from geometry_fields import FIELDS, cube_mesh, joined
 
 from helicube.cli.render import command
-from helicube.errors import GeometryError, InputError, MeshFileError
+from helicube.errors import GeometryError, InputError, MeshFileError, MissingExtraError
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.occlusion import box_mean, cosine_directions, spread
 from helicube.geometry.pictures import contact_sheet, encode_gif, encode_png, picture
@@ -135,7 +136,7 @@ def test_smooth_normals_smooth() -> None:
     mesh = extract_surface(FIELDS["sphere"], SurfaceOptions(cells=32)).mesh
     unit = mesh.vertices / np.linalg.norm(mesh.vertices, axis=1, keepdims=True)
     smooth = Mesh(vertices=mesh.vertices, faces=mesh.faces, vertex_normals=unit.astype(np.float32))
-    options = RenderOptions(size=96, background=None, ground=False)
+    options = RenderOptions(size=96, background=None, ground=False, crease_deg=0)
 
     def roughness(m: Mesh) -> float:
         gray = render(m, options)[30:60, 30:60, 0].astype(float)
@@ -180,6 +181,12 @@ def test_contact_sheet(tmp_path: Path) -> None:
     ink = np.asarray((pixels < 120).all(axis=2))
     assert ink[64 : pixels.shape[0] // 2, :64].any()
     assert not ink[64 : pixels.shape[0] // 2, 64:].any()
+
+
+def test_without_the_renderer_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "embreex.mesh_construction", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'helicube\[render\]'"):
+        render(cube_mesh())
 
 
 def test_mistakes_are_clear_errors(tmp_path: Path) -> None:

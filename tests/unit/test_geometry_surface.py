@@ -24,10 +24,13 @@ def test_sparse_equals_dense(name: str, cells: int) -> None:
     assert sparse.num_dense == (cells + 1) ** 3
 
 
-@pytest.mark.parametrize("name", ["thin_rod", "torus"])
-def test_at_256_cells_sparse_equals_dense_with_a_tenth_of_the_queries(name: str) -> None:
-    sparse = extract_surface(FIELDS[name], SurfaceOptions(cells=256))
-    dense = extract_surface(FIELDS[name], SurfaceOptions(cells=256, coarse_cells=256))
+def test_at_256_cells_sparse_equals_dense_with_a_tenth_of_the_queries() -> None:
+    # One field only: the dense side asks for 17 million points.
+    def field(points: Points) -> NDArray[np.float32]:
+        return np.maximum(sphere(points, 0.3, (0.4, 0.2, 0.1)), thin_rod(points))
+
+    sparse = extract_surface(field, SurfaceOptions(cells=256))
+    dense = extract_surface(field, SurfaceOptions(cells=256, coarse_cells=256))
     np.testing.assert_array_equal(sparse.mesh.faces, dense.mesh.faces)
     np.testing.assert_array_equal(sparse.mesh.vertices, dense.mesh.vertices)
     assert 10 * sparse.num_queries < sparse.num_dense

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helicube.errors import GeometryError, InputError
+from helicube.geometry.attributes import with_creases
 from helicube.geometry.camera import Camera
 from helicube.geometry.color import linear_to_srgb, srgb_to_linear
-from helicube.geometry.measure import face_vectors, unit_rows
+from helicube.geometry.measure import dot, face_vectors, unit_rows
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.occlusion import blurred, box_mean, cosine_directions, spread
 from helicube.geometry.raycast import RayCaster
@@ -44,6 +45,8 @@ class RenderOptions:
     background: tuple[int, int, int] | None = (244, 244, 246)
     # Rays for ambient light of each pixel; neighbours share theirs, so that 4 count as about 64.
     occlusion_rays: int = 4
+    # Meshes without normals are smooth but across edges sharper than this; 0 leaves every face flat.
+    crease_deg: float = 25.0
     # A soft shadow below the mesh.
     ground: bool = True
 
@@ -67,7 +70,7 @@ def parse_background(text: str) -> tuple[int, int, int] | None:
 def render(mesh: Mesh, options: RenderOptions | None = None) -> Image:
     """(size, size, 4) uint8 sRGB picture with straight alpha.
 
-    Normals are interpolated where the mesh has them; otherwise faces are flat.
+    Normals are interpolated where the mesh has them; otherwise they are made, with creases (see the options).
 
     Raises:
         GeometryError: the mesh is empty.
@@ -89,6 +92,8 @@ def turntable(mesh: Mesh, options: RenderOptions | None = None, *, frames: int =
 def views(mesh: Mesh, options: RenderOptions, azimuths_deg: list[float]) -> Iterator[Image]:
     if not mesh.num_faces:
         raise GeometryError("the mesh has no faces; there is nothing to render")
+    if mesh.vertex_normals is None and options.crease_deg > 0:
+        mesh = with_creases(mesh, options.crease_deg)
     scene = _Scene(mesh)
     cameras = Camera.around(
         mesh, azimuths_deg=azimuths_deg, elevation_deg=options.elevation_deg, view_deg=options.view_deg
@@ -117,8 +122,9 @@ class _Scene:
 class _Samples:
     """Rays that reached the mesh; n of them."""
 
-    # (n, 3) positions, unit normals towards the eye, and linear colours.
+    # (n, 3) positions, unit normals of faces towards the eye, the same smoothed, and linear colours.
     position: Floats
+    facing: Floats
     normal: Floats
     albedo: Floats
 
@@ -155,24 +161,25 @@ class _Frame:
         hit = found.face >= 0
         face, weights = found.face[hit], found.weights[hit]
         corners = self.scene.mesh.faces[face]  # (n, 3)
-        normal = self.scene.face_normals[face]
+        facing = normal = self.scene.face_normals[face]
         if self.scene.mesh.vertex_normals is not None:
             smooth = mixed(weights, self.scene.mesh.vertex_normals, corners)
             length = np.linalg.norm(smooth, axis=1, keepdims=True)
             normal = np.divide(smooth, length, out=normal.copy(), where=length > 1e-6)
-        away = np.einsum("nd,nd->n", normal, directions[hit]) > 0
-        normal = np.where(away[:, None], -normal, normal)
+        # By the face and not by the smooth normal, which turns away near outlines.
+        away = (dot(facing, directions[hit]) > 0)[:, None]
+        facing, normal = np.where(away, -facing, facing), np.where(away, -normal, normal)
         albedo = self.scene.albedo
         albedo = mixed(weights, albedo, corners) if len(albedo) > 1 else np.broadcast_to(albedo, normal.shape)
         position = origins[hit] + found.distance[hit, None] * directions[hit]
-        return hit, _Samples(position=position, normal=normal, albedo=albedo)
+        return hit, _Samples(position=position, facing=facing, normal=normal, albedo=albedo)
 
     def light_of_pixels(self, hit: NDArray[np.bool_], samples: _Samples) -> tuple[Floats, NDArray[np.bool_]]:
         """(P, 2) open shares of the sky and of the key light, and (P,) which pixels lie on an edge."""
         pixels = np.flatnonzero(hit)
         caster, rays, reach = self.scene.caster, self.options.occlusion_rays, self.scene.reach
         tile = tile_of(pixels, self.size)
-        start = samples.position + samples.normal * np.float32(2e-3 * reach)
+        start = samples.position + samples.facing * np.float32(2e-3 * reach)
         sky = np.zeros(len(pixels), dtype=np.float32)
         for ray in range(rays):
             sky += ~caster.blocked(start, cosine_directions(samples.normal, tile, ray, rays), 0.6 * reach)
