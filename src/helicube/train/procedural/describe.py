@@ -29,7 +29,7 @@ def color_shares(colors: Sequence[tuple[int, int, int]], areas: Floats) -> list[
 
 
 def describe(draft: Draft, shares: Sequence[tuple[str, float]]) -> tuple[str, ...]:
-    """Four to six captions, the plain noun first."""
+    """Three to six captions, the plain noun first."""
     rng = draft.rng
     noun = draft.nouns[0]
     plain = noun if rng.random() < 0.25 else with_article(noun)
@@ -51,8 +51,10 @@ def describe(draft: Draft, shares: Sequence[tuple[str, float]]) -> tuple[str, ..
     ]
     captions = [plain, _phrase((color,), noun, "")]
     captions += [_phrase(*options[i]) for i in rng.permutation(len(options))]
-    unique = list(dict.fromkeys(captions))
-    return tuple(unique[: 4 + int(rng.integers(3))])
+    unique = list(dict.fromkeys(captions))[: 4 + int(rng.integers(3))]
+    spare = (noun, with_article(noun), f"a 3d model of {with_article(noun)}")
+    unique += [caption for caption in spare if caption not in unique][: max(0, 3 - len(unique))]
+    return tuple(unique)
 
 
 def _phrase(adjectives: Sequence[str], noun: str, feature: str) -> str:

@@ -22,7 +22,7 @@ def _carcass(draft: Draft, color: RGB, size: tuple[float, float, float], levels:
     tops = []
     for i in range(levels + 1):
         y = thick / 2 + 0.04 + (high - thick - 0.04) * i / levels
-        draft.add("shelf", color, box(wide - thick, thick, deep * 0.98).at(0, y, 0))
+        draft.add("shelf" if i < levels else "top", color, box(wide - thick, thick, deep * 0.98).at(0, y, 0))
         tops.append(y + thick / 2)
     if back:
         draft.add(

@@ -8,7 +8,7 @@ from helicube.train.procedural.primitives import ball, cone, icosphere, link
 from helicube.train.procedural.solid import Solid
 from helicube.train.procedural.sweep import extrude, lathe, tube
 
-__all__ = ["bird", "sea_animal"]
+__all__ = ["bird", "crab", "sea_animal"]
 
 _FEATHER: tuple[RGB, ...] = (
     WHITE,
@@ -35,11 +35,11 @@ def _fish_body(wide: float, high: float, long: float) -> Solid:
 
 
 def sea_animal(draft: Draft) -> None:
-    """Fish, sharks, whales, dolphins, octopuses, jellyfish, crabs and starfish."""
-    kind = draft.pick(("fish", "fish", "fish", "fish", "shark", "whale", "dolphin", "octopus", "crab", "starfish"))
+    """Fish, sharks, whales, dolphins, octopuses, and starfish."""
+    kind = draft.pick(("fish", "fish", "fish", "fish", "shark", "whale", "dolphin", "octopus", "starfish"))
     draft.call(kind, *(() if kind == "fish" else ("sea animal",)), subclass=kind)
     draft.wobble = 0.06
-    {"fish": _fish, "octopus": _octopus, "crab": _crab, "starfish": _starfish}.get(kind, _big_fish)(draft)
+    {"fish": _fish, "octopus": _octopus, "starfish": _starfish}.get(kind, _big_fish)(draft)
 
 
 def _fish(draft: Draft) -> None:
@@ -135,7 +135,7 @@ def _octopus(draft: Draft) -> None:
     draft.having(8, "tentacle")
 
 
-def _crab(draft: Draft) -> None:
+def crab(draft: Draft) -> None:
     skin = draft.tint(((204, 60, 48), (226, 116, 60), (64, 120, 180)))
     draft.add("body", skin, icosphere(1.0, 0.45, 0.75, 2).at(y=0.35))
     for side in (-1, 1):
