@@ -8,53 +8,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tiny import Words, tiny_weights
 
 from helicube.engine.engine import Engine
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import CheckpointError, GeometryError, InputError, PromptError
 from helicube.geometry.topology import is_watertight
-from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
-from helicube.models.cube.default import DefaultConfig, DefaultWeights, load_default, save_default
-from helicube.models.cube.lattice import LatticeConfig
-from helicube.models.cube.lattice_code import LatticeCode, Shape, box_ids, sizes_of_ids
-from helicube.models.cube.lattice_colors import ColorConfig
+from helicube.models.cube.default import DefaultWeights, load_default, save_default
+from helicube.models.cube.lattice_code import Shape, box_ids, sizes_of_ids
 from helicube.models.cube.palette import UNUSED
-from helicube.models.cube.text import TextStates
 from helicube.pipelines.shape_model import DefaultModel
 from helicube.pipelines.text_to_shape import MeshOptions, TextToShape, build_mesh, parse_box
-
-WIDTH = 12
-
-
-class Words:
-    """A text encoder of one random vector per word."""
-
-    width, max_states = WIDTH, 6
-
-    def encode(self, prompts: list[str]) -> TextStates:
-        states = torch.zeros(len(prompts), 1 + max(len(p.split()) for p in prompts), WIDTH)
-        for b, prompt in enumerate(prompts):
-            for t, word in enumerate(prompt.split()):
-                seed = int.from_bytes(word.encode()[:6], "little")
-                states[b, t + 1] = torch.randn(WIDTH, generator=torch.Generator().manual_seed(seed))
-        return TextStates(states=states, mask=states[..., 0] != 0, notes=((),) * len(prompts))
 
 
 @pytest.fixture(scope="module")
 def weights() -> DefaultWeights:
-    torch.manual_seed(3)
-    shape = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
-    color = ColorConfig(palette_size=3, width=16, num_heads=2, num_layers=1)
-    code = LatticeCode(shape, color)
-    decoder = DecoderConfig(n_layer=2, n_single_layer=1, n_head=2, n_embd=32, shape_model_vocab_size=code.num_ids,
-                            text_model_embed_dim=WIDTH, shape_model_embed_dim=4)  # fmt: skip
-    config = DefaultConfig(shape=shape, color=color, decoder=decoder, num_text=8)
-    return DefaultWeights(config=config, code=code.eval(), decoder=CubeDecoder(decoder).eval())
+    return tiny_weights()
 
 
 @pytest.fixture(scope="module")
 def pipeline(weights: DefaultWeights) -> TextToShape:
-    return TextToShape(DefaultModel(weights, Words()))  # type: ignore[arg-type]
+    return TextToShape(DefaultModel(weights, Words()))
 
 
 def ball(colors: bool = True) -> Shape:

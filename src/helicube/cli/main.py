@@ -16,7 +16,11 @@ from helicube.errors import HelicubeError
 COMMANDS: dict[str, str] = {
     "generate": "Turn prompts into meshes.",
     "render": "Show a mesh as a picture or a turntable.",
+    "tokenize": "Encode a mesh as shape ids.",
+    "detokenize": "Decode shape ids to a mesh.",
+    "evaluate": "Measure a model.",
     "train": "Train a model of your own.",
+    "plan": "Find the best layout for a model on given GPUs.",
 }
 
 

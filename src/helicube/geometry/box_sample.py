@@ -36,8 +36,13 @@ class BoxSample:
     normals: NDArray[np.int8]
     # (POINTS, 3) uint8, sRGB.
     colors: NDArray[np.uint8]
-    # (3,) float32, size of the true bounding box, longest side 1.92.
+    # (3,) float32, size of the true bounding box, in the units of the mesh.
     extents: NDArray[np.float32]
+
+    @property
+    def surface(self) -> NDArray[np.float32]:
+        """(POINTS, 3) points on the surface, box coordinates."""
+        return self.points.astype(np.float32) / np.float32(32767)
 
 
 def sample_in_box(

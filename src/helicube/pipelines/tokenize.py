@@ -1,0 +1,134 @@
+"""Meshes to shape ids and back."""
+
+from __future__ import annotations
+
+import json
+import operator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from helicube.errors import InputError, MeshFileError
+from helicube.geometry.box_sample import EXTENT, POINTS, pool_mean, sample_in_box, unpack
+from helicube.geometry.load import LoadedMesh, load_mesh
+from helicube.geometry.mesh import Mesh
+from helicube.geometry.metrics import sample_points, volume_iou
+from helicube.geometry.winding import box_lattice, occupancy_lattice
+from helicube.models.cube.lattice_code import Shape
+from helicube.pipelines.shape_model import CubeModel, DefaultModel
+from helicube.pipelines.text_to_shape import MeshOptions, build_mesh
+
+__all__ = ["Tokenized", "detokenize", "read_ids", "tokenize", "write_ids"]
+
+# Voxels along each side of the cube in which a round trip is compared.
+CELLS = 128
+GREY = np.array([200, 200, 200], dtype=np.uint8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokenized:
+    """Ids of a mesh, and how well they keep it."""
+
+    # (n,) int64.
+    ids: NDArray[np.int64]
+    # Volume IoU of the mesh with its round trip, at 128³ in true proportions.
+    volume_iou: float
+
+
+def tokenize(model: DefaultModel | CubeModel, path: Path) -> Tokenized:
+    """Encode a mesh file.
+
+    Raises:
+        MeshFileError: it cannot be read, or encloses no volume.
+    """
+    loaded = load_mesh(path)
+    vertices = normalised(loaded.vertices)
+    if isinstance(model, CubeModel):
+        ids = _cube_ids(model, vertices, loaded)
+    else:
+        ids = _lattice_ids(model, vertices, loaded, path)
+    low, high = np.full(3, -1.0), np.full(3, 1.0)
+    truth = occupancy_lattice(vertices, loaded.faces, resolution=CELLS, low=low, high=high)
+    extents = vertices.max(axis=0) - vertices.min(axis=0)
+    mine = occupied(model.decode(ids), extents if isinstance(model, DefaultModel) else np.full(3, 2 * EXTENT))
+    return Tokenized(ids=ids, volume_iou=volume_iou(truth, mine))
+
+
+def normalised(vertices: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Centred, longest side ±0.96."""
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    scale = 2 * EXTENT / max(float((high - low).max()), 1e-12)
+    return np.asarray((vertices - (low + high) / 2) * scale, dtype=np.float32)
+
+
+def _lattice_ids(
+    model: DefaultModel, vertices: NDArray[np.float32], loaded: LoadedMesh, path: Path
+) -> NDArray[np.int64]:
+    colors = loaded.face_colors if loaded.face_colors is not None else np.tile(GREY, (len(loaded.faces), 1))
+    sample = sample_in_box(vertices, loaded.faces, colors, seed=0)
+    if sample is None:
+        raise MeshFileError(f"{path} encloses no volume; tokens describe solids: close the mesh or give it thickness")
+    filled = pool_mean(unpack(sample.bits), model.code.shape.config.input_cells)
+    return model.code.encode(filled, sample.extents, sample.surface, sample.colors)
+
+
+def _cube_ids(model: CubeModel, vertices: NDArray[np.float32], loaded: LoadedMesh) -> NDArray[np.int64]:
+    points, face = sample_points(Mesh(vertices=vertices, faces=loaded.faces.astype(np.int32)), 2 * POINTS)
+    corners = vertices[loaded.faces[face]]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True).clip(1e-12)
+    cloud = torch.from_numpy(np.concatenate([points, normals], axis=1).astype(np.float32))[None]
+    with torch.inference_mode():
+        ids = model.tokenizer.encode(cloud.to(model.decoder.lm_head.weight))
+    return np.asarray(ids[0].cpu().numpy())
+
+
+def occupied(shape: Shape, extents: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Occupancy of a decoded shape, whose box has these extents, at the voxel centres of [−1, 1]³."""
+    boxed = box_lattice(CELLS, np.full(3, -1.0), np.full(3, 1.0)) / extents * (2 * EXTENT)  # (R, R, R, 3)
+    within = (np.abs(boxed) <= 1).all(axis=-1)
+    result = np.zeros(within.shape, dtype=np.bool_)
+    result[within] = shape.field(boxed[within].astype(np.float32)) > 0
+    return result
+
+
+def detokenize(model: DefaultModel | CubeModel, ids: NDArray[np.int64], options: MeshOptions) -> Mesh:
+    """The mesh of a row of ids.
+
+    Raises:
+        InputError: the row has the wrong length, or an id that may not stand where it does.
+    """
+    ranges = model.plan.ranges
+    if ids.shape != (len(ranges),):
+        raise InputError(f"{ids.size} ids were given; model {model.name!r} takes {len(ranges)}")
+    low, high = np.array(ranges).T
+    wrong = np.flatnonzero((ids < low) | (ids >= high))
+    if len(wrong):
+        at = int(wrong[0])
+        raise InputError(f"id {ids[at]} at place {at} is out of range; it must be {low[at]} to {high[at] - 1}")
+    return build_mesh(model.decode(ids), options)[0]
+
+
+def write_ids(ids: NDArray[np.int64], model_name: str, path: Path) -> None:
+    """Ids as a small JSON file, whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps({"model": model_name, "ids": ids.tolist()}) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def read_ids(path: Path) -> NDArray[np.int64]:
+    """Ids from a file of `write_ids`, (n,).
+
+    Raises:
+        InputError: the file is missing or something else.
+    """
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))["ids"]
+        return np.array([operator.index(value) for value in raw], dtype=np.int64)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); make one with `helicube tokenize`") from None
+    except (ValueError, KeyError, TypeError, OverflowError):
+        raise InputError(f"{path} is no file of ids; make one with `helicube tokenize MESH -o {path.name}`") from None

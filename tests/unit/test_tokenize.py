@@ -1,0 +1,93 @@
+"""Meshes to ids and back, with a tiny model of random weights, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+from tiny import Words, tiny_weights
+
+from helicube.errors import InputError, MeshFileError
+from helicube.geometry.box_sample import BAND, POINTS, RESOLUTION, pool_mean, sample_in_box, unpack
+from helicube.pipelines.shape_model import DefaultModel
+from helicube.pipelines.text_to_shape import MeshOptions
+from helicube.pipelines.tokenize import detokenize, read_ids, tokenize, write_ids
+
+
+@pytest.fixture(scope="module")
+def model() -> DefaultModel:
+    return DefaultModel(tiny_weights(), Words())
+
+
+@pytest.fixture
+def chair(tmp_path: Path) -> Path:
+    path = tmp_path / "chair.ply"
+    trimesh.creation.box((1.0, 2.0, 0.5)).export(path)
+    return path
+
+
+def test_ids_survive_the_file_and_give_the_same_mesh(model: DefaultModel, chair: Path, tmp_path: Path) -> None:
+    tokenized = tokenize(model, chair)
+    assert 0 <= tokenized.volume_iou <= 1
+    write_ids(tokenized.ids, model.name, tmp_path / "chair.json")
+    ids = read_ids(tmp_path / "chair.json")
+    assert np.array_equal(ids, tokenized.ids)
+    assert np.array_equal(tokenize(model, chair).ids, ids)
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"ids": 3}', '{"ids": ["a"]}', '{"ids": [[1], [2]]}', "[1, 2]", "\x00"])
+def test_files_that_hold_no_ids(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="no file of ids"):
+        read_ids(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_ids(tmp_path / "missing.json")
+
+
+def test_ids_of_another_model_are_refused(model: DefaultModel) -> None:
+    with pytest.raises(InputError, match="takes 15"):
+        detokenize(model, np.zeros(7, dtype=np.int64), MeshOptions())
+    ids = np.array([low for low, _ in model.plan.ranges])
+    ids[4] = 10**9
+    with pytest.raises(InputError, match="id 1000000000 at place 4 is out of range"):
+        detokenize(model, ids, MeshOptions())
+
+
+def test_a_sheet_has_no_inside(model: DefaultModel, tmp_path: Path) -> None:
+    path = tmp_path / "sheet.obj"
+    path.write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3\nf 1 3 4\n")
+    with pytest.raises(MeshFileError, match="encloses no volume"):
+        tokenize(model, path)
+
+
+def test_box_sample_of_a_box_fills_its_lattice_whatever_its_proportions() -> None:
+    box = trimesh.creation.box((0.2, 3.0, 1.0))
+    colors = np.full((len(box.faces), 3), 7, dtype=np.uint8)
+    sample = sample_in_box(box.vertices.astype(np.float32), box.faces, colors, seed=0)
+    assert sample is not None
+    voxels = unpack(sample.bits)
+    # ±0.96 of ±1: 92 of 96 voxel centres along each axis.
+    assert voxels.sum() == 92**3
+    assert np.allclose(sample.extents, [0.2, 3.0, 1.0])
+    assert np.allclose(np.abs(sample.surface).max(axis=1), 0.96, atol=1e-4)
+    assert len(sample.points) == POINTS
+    assert len(sample.band) == BAND
+    beside = np.stack(np.unravel_index(sample.band, (RESOLUTION,) * 3), axis=1)
+    # Two from the border is the last voxel inside, one the first outside.
+    assert set(np.minimum(beside, RESOLUTION - 1 - beside).min(axis=1)) == {1, 2}
+    filled = pool_mean(voxels, 48)
+    assert filled.sum() * 8 == 92**3
+
+
+def test_hidden_surface_is_not_sampled() -> None:
+    outer, inner = trimesh.creation.box((2, 2, 2)), trimesh.creation.box((1, 1, 1))
+    both = trimesh.util.concatenate([outer, inner])
+    assert isinstance(both, trimesh.Trimesh)
+    colors = np.repeat(np.array([[10, 0, 0], [0, 10, 0]], dtype=np.uint8), 12, axis=0)
+    sample = sample_in_box(both.vertices.astype(np.float32), both.faces, colors, seed=0)
+    assert sample is not None
+    assert (sample.colors == [10, 0, 0]).all()
