@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from helicube.train.vocabulary_indoor import INDOOR
+from helicube.train.vocabulary_nature import NATURE
 from helicube.train.vocabulary_outdoor import OUTDOOR
 
 __all__ = ["CLASS_OF_WORD", "CLASS_WORDS", "COLLECTIVE_CLASSES", "DATA_CLASSES"]
 
-_ALL = {**INDOOR, **OUTDOOR}
+_ALL = {**INDOOR, **NATURE, **OUTDOOR}
 
 # The 131 classes of the catalogue.
 DATA_CLASSES: frozenset[str] = frozenset(_ALL)

@@ -43,6 +43,14 @@ _SKIPPED = frozenset(
     )
 )  # fmt: skip
 
+# Parts that are things of their own class; a car's window or a toilet's bowl is not what "a window" asks for.
+_WHOLE_THINGS = frozenset(
+    (
+        "wheel", "pillow", "log", "flag", "book", "candle", "crate", "cup", "mushroom", "lamp", "column", "flower",
+        "fruit", "campfire", "barrel", "pistol", "sword", "cannon", "backpack", "mug",
+    )
+)  # fmt: skip
+
 
 def part_noun(name: str) -> str:
     """The common noun of a part's name: without number and place, in the singular ("wheel front left" -> "wheel")."""
@@ -55,6 +63,8 @@ def part_noun(name: str) -> str:
 def part_objects(item: TrainingObject) -> list[TrainingObject]:
     """The distinct parts of an object, each scaled to its own box; empty for objects of one part.
 
+    The class is the part's noun ("wheel"), or "car window" where a window of a car is not what "a window" means.
+
     Left out: parts with fewer than 8 faces or flatter than 1 % of their longest side, marks such as "text", and parts
     of the same name and shape as an earlier one.
     """
@@ -64,7 +74,7 @@ def part_objects(item: TrainingObject) -> list[TrainingObject]:
     seen: list[tuple[str, NDArray[np.float64]]] = []
     for number, name in enumerate(item.part_names):
         noun = part_noun(name)
-        if noun in _SKIPPED:
+        if noun in _SKIPPED or noun in {item.class_name, item.subclass}:
             continue
         for faces in _pieces(item, np.flatnonzero(item.face_parts == number)):
             made = _single(item, faces, noun, len(found))
@@ -124,7 +134,7 @@ def _single(item: TrainingObject, rows: NDArray[np.int64], noun: str, number: in
     colors = item.face_colors[rows]
     return TrainingObject(
         id=f"{item.id}#{noun.replace(' ', '-')}-{number}",
-        class_name=noun,
+        class_name=f"{whole} {noun}" if noun in DATA_CLASSES - _WHOLE_THINGS else noun,
         subclass=f"{noun} of {whole}",
         split=item.split,
         captions=_captions(item, rows, noun, whole),
@@ -146,7 +156,7 @@ def _captions(item: TrainingObject, rows: NDArray[np.int64], noun: str, whole: s
         own, other = _main_color(item, rows), _main_color(item, np.flatnonzero(rest))
         captions.append(with_article(f"{own} {whole} {noun}"))
         captions.append(f"{with_article(f'{own} {noun}')} of {with_article(f'{other} {whole}')}")
-    if noun in DATA_CLASSES:
+    if noun in DATA_CLASSES & _WHOLE_THINGS:
         captions.append(with_article(noun))
     return tuple(captions)
 

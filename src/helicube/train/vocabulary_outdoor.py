@@ -1,4 +1,4 @@
-"""Words that people type for vehicles, buildings, weapons, nature, animals, people and other outdoor things."""
+"""Words that people type for vehicles, buildings, weapons, tools and other outdoor things."""
 
 from __future__ import annotations
 
@@ -14,43 +14,8 @@ OUTDOOR: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "airplane": ("plane", "aeroplane", "aircraft", "airliner", "jet", "biplane"),
             "helicopter": ("chopper", "copter", "rotorcraft"),
         },
-        "animal": {
-            "animal": ("creature", "critter", "beast"),
-            "cat": ("kitty", "kitten", "feline", "tabby"),
-            "cow": ("cattle", "bull", "dairy cow", "ox"),
-            "pig": ("hog", "piglet", "swine", "piggy"),
-            "sheep": ("lamb", "ram", "ewe"),
-            "deer": ("stag", "doe", "elk", "moose", "reindeer"),
-            "llama": ("alpaca", "guanaco"),
-            "bear": ("grizzly", "polar bear", "brown bear"),
-            "elephant": ("mammoth", "jumbo elephant"),
-            "rabbit": ("bunny", "hare"),
-            "rat": ("mouse", "rodent", "hamster"),
-            "frog": ("toad", "tree frog", "bullfrog"),
-            "snake": ("serpent", "viper", "python", "cobra"),
-            "turtle": ("tortoise", "sea turtle"),
-            "spider": ("tarantula", "arachnid"),
-            "crab": ("lobster", "crayfish"),
-            "bee": ("wasp", "bumblebee", "hornet"),
-            "bat": ("vampire bat", "fruit bat"),
-            "worm": ("earthworm", "caterpillar"),
-        },
-        "astronaut": {"astronaut": ("spaceman", "cosmonaut", "space explorer", "space suit")},
         "barrel": {"barrel": ("cask", "keg", "oil drum", "wine barrel")},
-        "bird": {
-            "bird": ("songbird", "sparrow", "parrot", "pigeon", "birdie"),
-            "chicken": ("hen", "rooster", "cockerel", "poultry"),
-            "eagle": ("hawk", "falcon", "bird of prey"),
-            "duck": ("mallard", "duckling"),
-            "penguin": ("emperor penguin", "puffin"),
-            "owl": ("barn owl", "night owl"),
-        },
         "boat": {"boat": ("rowboat", "dinghy", "canoe", "kayak", "motorboat", "sailboat", "yacht", "raft")},
-        "bones": {
-            "bones": ("skeleton remains", "pile of bones"),
-            "bone": ("femur", "dog bone"),
-            "skull": ("cranium", "death's head", "skeleton head"),
-        },
         "bridge": {"bridge": ("footbridge", "viaduct", "arch bridge", "overpass")},
         "building": {
             "building": ("apartment block", "skyscraper", "office block", "high-rise", "tenement"),
@@ -61,11 +26,6 @@ OUTDOOR: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "town hall": ("city hall", "council house"),
             "mine": ("mineshaft", "mine entrance"),
         },
-        "bush": {
-            "bush": ("shrub", "hedge", "shrubbery", "thicket"),
-            "berry bush": ("blueberry bush", "raspberry bush", "blackberry shrub"),
-        },
-        "cactus": {"cactus": ("saguaro", "prickly pear", "desert cactus", "succulent")},
         "campfire": {"campfire": ("bonfire", "fire pit", "camp fire", "log fire")},
         "cannon": {
             "cannon": ("artillery gun", "howitzer", "bombard", "ship's gun"),
@@ -75,24 +35,15 @@ OUTDOOR: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "car": ("automobile", "sedan", "hatchback", "coupe", "motorcar", "suv"),
             "taxi": ("cab", "taxicab", "yellow cab"),
         },
-        "cloud": {"cloud": ("cumulus", "rain cloud", "puffy cloud", "storm cloud")},
         "coin": {"coin": ("gold coin", "doubloon", "penny", "token", "medallion")},
         "column": {"column": ("pillar", "pilaster", "stone post", "greek column")},
         "container": {
             "container": ("storage container", "storage tank", "canister"),
             "shipping container": ("freight container", "cargo container", "intermodal container"),
         },
-        "corn": {"corn": ("maize", "sweetcorn", "corncob", "corn on the cob", "ear of maize")},
         "crate": {
             "crate": ("wooden crate", "packing case", "supply crate", "shipping crate"),
             "pallet": ("skid", "shipping pallet"),
-        },
-        "crystal": {"crystal": ("quartz", "amethyst", "crystal shard", "crystal cluster", "mineral crystal")},
-        "dead tree": {"dead tree": ("bare tree", "leafless tree", "withered tree", "barren tree")},
-        "dinosaur": {"dinosaur": ("dino", "t-rex", "tyrannosaurus", "triceratops", "raptor", "stegosaurus")},
-        "dog": {
-            "dog": ("puppy", "hound", "doggy", "pup", "canine", "labrador", "retriever"),
-            "fox": ("vixen", "red fox", "arctic fox"),
         },
         "door": {"door": ("doorway", "gate", "entrance door", "front door")},
         "emergency vehicle": {
@@ -108,20 +59,16 @@ OUTDOOR: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         },
         "fence": {"fence": ("picket fence", "railing", "palisade", "garden fence")},
         "flag": {"flag": ("banner", "pennant", "ensign", "standard banner")},
-        "flower": {"flower": ("blossom", "rose", "tulip", "daisy", "bloom", "sunflower", "daffodil")},
-        "grass": {"grass": ("tuft of grass", "lawn", "blades of grass", "turf")},
         "gravestone": {
             "gravestone": ("tombstone", "headstone", "grave", "grave marker"),
             "coffin": ("casket", "sarcophagus"),
         },
-        "horse": {"horse": ("pony", "stallion", "mare", "steed", "foal", "mustang")},
         "house": {
             "house": ("cottage", "home", "cabin", "villa", "bungalow", "hut"),
             "gazebo": ("pavilion", "summerhouse"),
             "igloo": ("snow hut", "ice house"),
         },
         "key": {"key": ("door key", "skeleton key", "latchkey"), "padlock": ("lock", "combination lock")},
-        "log": {"log": ("timber", "firewood", "tree log", "lumber")},
         "machine": {
             "machine": ("apparatus", "contraption", "mechanical device"),
             "antenna": ("aerial", "radio mast", "radio tower"),
@@ -131,28 +78,12 @@ OUTDOOR: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "gear": ("cogwheel", "cog", "sprocket"),
             "crane": ("hoist", "construction crane"),
         },
-        "man": {
-            "man": ("guy", "gentleman", "male person", "boy", "dude", "fellow"),
-            "knight": ("cavalier", "armored warrior"),
-            "pirate": ("buccaneer", "corsair"),
-        },
         "market stall": {"market stall": ("vendor stand", "kiosk", "market booth", "food stand", "bazaar stall")},
         "mill": {
             "mill": ("watermill", "grain mill", "flour mill"),
             "windmill": ("dutch windmill", "tower mill"),
             "wind turbine": ("wind generator", "windfarm turbine"),
         },
-        "monster": {
-            "monster": ("demon", "ogre", "ghoul", "troll", "goblin"),
-            "alien": ("extraterrestrial", "martian"),
-            "zombie": ("undead", "walking dead"),
-            "skeleton": ("skeleton warrior", "living skeleton"),
-            "dragon": ("wyvern", "drake"),
-            "ghost": ("phantom", "spirit", "spook"),
-            "slime": ("blob monster", "jelly monster"),
-        },
-        "mountain": {"mountain": ("mount", "peak", "hill", "volcano", "summit", "mountain range")},
-        "mushroom": {"mushroom": ("toadstool", "fungus", "fly agaric", "fungi")},
         "ornament": {
             "ornament": ("decoration", "bauble"),
             "heart": ("love heart", "valentine"),
@@ -160,22 +91,9 @@ OUTDOOR: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "snowflake": ("ice flake", "flake of snow"),
             "snowman": ("frosty the snowman",),
         },
-        "palm tree": {"palm tree": ("palm", "coconut palm", "date palm", "tropical tree", "coconut tree")},
-        "pine tree": {
-            "pine tree": ("conifer", "fir tree", "spruce", "evergreen", "pine", "fir"),
-            "christmas tree": ("xmas tree", "decorated fir"),
-        },
         "pistol": {
             "pistol": ("handgun", "gun", "sidearm", "flintlock", "glock"),
             "revolver": ("six-shooter", "magnum"),
-        },
-        "planet": {"planet": ("globe", "earth", "world", "saturn", "mars", "moon")},
-        "plant": {
-            "plant": ("herb", "fern", "shoot", "leafy sprout"),
-            "bamboo": ("bamboo stalk", "bamboo cane"),
-            "lily pad": ("water lily", "lotus leaf"),
-            "hay bale": ("straw bale", "haystack"),
-            "wheat": ("barley", "sheaf of grain"),
         },
         "race car": {
             "race car": ("racing car", "formula one car", "racer", "f1 car", "dragster"),
@@ -185,25 +103,6 @@ OUTDOOR: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "rifle": ("assault rifle", "carbine", "musket", "machine gun"),
             "shotgun": ("pump gun", "scattergun", "blunderbuss"),
             "sniper rifle": ("sniper gun", "marksman rifle"),
-        },
-        "robot": {
-            "robot": ("android", "droid", "automaton", "bot"),
-            "mech": ("mecha", "battle walker", "exosuit"),
-        },
-        "rock": {
-            "rock": ("boulder", "stone", "pebble", "cobble"),
-            "asteroid": ("meteor", "meteorite"),
-            "crater": ("impact hole", "moon crater"),
-        },
-        "sea animal": {
-            "sea animal": ("marine animal", "sea creature", "aquatic animal"),
-            "fish": ("goldfish", "trout", "tropical fish", "salmon fish", "clownfish"),
-            "shark": ("great white", "hammerhead"),
-            "whale": ("orca", "humpback", "killer whale"),
-            "dolphin": ("porpoise", "bottlenose"),
-            "octopus": ("squid", "kraken"),
-            "starfish": ("sea star",),
-            "manta ray": ("stingray",),
         },
         "shield": {"shield": ("buckler", "round shield", "heater shield", "knight's shield")},
         "ship": {
@@ -271,8 +170,6 @@ OUTDOOR: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "treasure chest": {
             "treasure chest": ("pirate chest", "loot chest", "strongbox", "coffer", "chest of gold", "treasure trunk"),
         },
-        "tree": {"tree": ("oak", "oak tree", "maple tree", "deciduous tree", "leafy tree")},
-        "tree stump": {"tree stump": ("stump", "tree trunk stump", "cut tree", "chopped trunk")},
         "truck": {
             "truck": ("lorry", "pickup", "dump truck", "delivery truck", "semi truck"),
             "van": ("minivan", "delivery van", "camper van"),
@@ -302,6 +199,5 @@ OUTDOOR: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "well": {"well": ("water well", "wishing well", "draw well", "village well")},
         "wheel": {"wheel": ("tire", "tyre", "car wheel", "wagon wheel")},
         "window": {"window": ("windowpane", "casement", "window frame", "glass pane", "skylight")},
-        "woman": {"woman": ("lady", "girl", "female person", "gal", "lass")},
     }
 )

@@ -118,8 +118,8 @@ def cloud(draft: Draft) -> None:
     """Puffs side by side."""
     draft.call("cloud")
     color = draft.tint((WHITE, WHITE, (222, 226, 230), (196, 214, 232), (150, 152, 158)))
-    number = draft.count(3, 7)
     long = draft.proportion(0.8, 1.8, ("small", "long"))
+    number = draft.count(3, 5) + round(2 * (long - 0.8))
     for i in range(number):
         t = i / (number - 1) - 0.5
         size = draft.between(0.6, 0.8) * (1.1 - abs(t))

@@ -18,7 +18,22 @@ _STEEL: tuple[RGB, ...] = (METAL[2], METAL[3], METAL[0], DARK_METAL[1])
 def weapon(draft: Draft) -> None:
     """Swords, daggers, axes, hammers, bows, spears, maces, staffs and bombs."""
     kind = draft.pick(
-        ("sword", "sword", "knife", "axe", "axe", "hammer", "bow", "spear", "mace", "staff", "bomb", "crossbow")
+        (
+            "sword",
+            "sword",
+            "sword",
+            "sword",
+            "knife",
+            "axe",
+            "axe",
+            "hammer",
+            "bow",
+            "spear",
+            "mace",
+            "staff",
+            "bomb",
+            "crossbow",
+        )
     )
     sub = {"spear": "staff", "mace": "hammer"}.get(kind, kind)
     draft.call(kind, *(() if kind == "bomb" else ("weapon",)), subclass=sub)
