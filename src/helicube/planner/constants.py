@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -28,6 +29,7 @@ __all__ = [
     "engine_constants",
     "gpu_constants",
     "list_engines",
+    "shipped_constants",
 ]
 
 Kind = Literal["measured", "fitted", "bound"]
@@ -51,18 +53,20 @@ class GemmConstants:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttentionConstants:
-    """t = launch + sqrt(read² + math² + loop²) + query, see :mod:`helicube.planner.cost_attention`."""
+    """t = launch + sqrt(read² + math² + split²) + query, see :mod:`helicube.planner.cost_attention`."""
 
     hbm_efficiency: float
     # Share of peak memory bandwidth when the cache is long.
     math_efficiency: float
     # Share of peak bf16 FLOP/s.
-    loop_s: float
-    # Seconds per cached token of one sequence: the serial part of a long split.
+    split_s: float
+    # Seconds per square root of the cached tokens of one sequence: the serial part of a split cache.
     query_passes: float
     # Passes over queries and outputs, in units of their bytes at peak bandwidth.
     launch_s: float
     # Fixed time of one stand-alone call.
+    linear_beyond: float = math.inf
+    # Cached tokens from which the split part grows linearly instead; infinite unless a sensitivity is asked for.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,7 +222,8 @@ def constants_from_toml(text: str) -> tuple[dict[str, GpuConstants], dict[str, E
 
 
 @cache
-def _shipped() -> tuple[dict[str, GpuConstants], dict[str, EngineConstants]]:
+def shipped_constants() -> tuple[dict[str, GpuConstants], dict[str, EngineConstants]]:
+    """Constants that come with the package: GPUs and engines by name."""
     return constants_from_toml(Path(__file__).with_name("constants.toml").read_text(encoding="utf-8"))
 
 
@@ -230,7 +235,7 @@ _PEAK = GpuConstants(
         for fmt in ("bf16", "fp8", "fp8_block", "fp4")
     },
     attention={
-        f"{kind}_{fmt}": AttentionConstants(hbm_efficiency=1, math_efficiency=1, loop_s=0, query_passes=1, launch_s=0)
+        f"{kind}_{fmt}": AttentionConstants(hbm_efficiency=1, math_efficiency=1, split_s=0, query_passes=1, launch_s=0)
         for kind in ("gqa", "mla")
         for fmt in ("bf16", "fp8")
     },
@@ -255,7 +260,7 @@ BOUND_ENGINE = EngineConstants(
 
 def list_engines() -> tuple[str, ...]:
     """Engines with fitted constants, then the two that need none."""
-    return (*_shipped()[1], "bound")
+    return (*shipped_constants()[1], "bound")
 
 
 def engine_constants(name: str) -> EngineConstants:
@@ -264,7 +269,7 @@ def engine_constants(name: str) -> EngineConstants:
     Raises:
         InputError: the name is unknown; the message lists the known ones.
     """
-    engines = _shipped()[1]
+    engines = shipped_constants()[1]
     if name == "bound":
         return BOUND_ENGINE
     if name not in engines:
@@ -281,7 +286,7 @@ def gpu_constants(hardware: HardwareSpec) -> tuple[GpuConstants, Kind, str]:
     Raises:
         InputError: `calibrated_as` names no fitted GPU.
     """
-    gpus = _shipped()[0]
+    gpus = shipped_constants()[0]
     name = hardware.calibrated_as
     if not name:
         return _PEAK, "bound", f"{hardware.name} has no calibration: times are lower bounds from peak rates"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -23,7 +24,8 @@ def _value(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_value(inner)}" for key, inner in value.items()) + " }"
+        finite = {key: inner for key, inner in value.items() if inner != math.inf}
+        return "{ " + ", ".join(f"{key} = {_value(inner)}" for key, inner in finite.items()) + " }"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):

@@ -40,9 +40,11 @@ def attention_time(hardware: HardwareSpec, c: AttentionConstants, a: AttentionSp
     read = rows * values * (cache_bytes / (hardware.hbm_bytes_per_s * c.hbm_efficiency))
     math = rows * heads * (per_token / (rate * c.math_efficiency))
     query = np.multiply(batch, heads) * (query_bytes * c.query_passes / hardware.hbm_bytes_per_s)
-    if c.loop_s:
-        return combine(read, math, np.multiply(tokens, c.loop_s)) + query
-    return combine(read, math) + query
+    # A long cache is split among tiles and merged: with the best number of splits both parts grow as its square root.
+    split = np.sqrt(tokens)
+    if np.isfinite(c.linear_beyond):
+        split = split * np.maximum(1.0, np.sqrt(np.multiply(tokens, 1 / c.linear_beyond)))
+    return combine(read, math, split * c.split_s) + query
 
 
 def linear_attention_time(hardware: HardwareSpec, a: LinearAttentionSpec, batch: Number, ranks: Number) -> Array:

@@ -8,7 +8,7 @@ from helicube.planner.arrays import Array, Number
 from helicube.planner.constants import EngineConstants, GpuConstants
 from helicube.specs.hardware import HardwareSpec
 
-__all__ = ["all_reduce_time", "collective_time", "gather_time"]
+__all__ = ["all_reduce_time", "collective_time", "move_time"]
 
 
 def _link(hardware: HardwareSpec, ranks: Number) -> Number:
@@ -58,9 +58,9 @@ def all_reduce_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineCon
     return np.where((n > 1) & (n <= hardware.link_domain), np.minimum(best, fused), best)
 
 
-def gather_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants, op: str, *, ranks: Number,
-                received_bytes: Number) -> Array:  # fmt: skip
-    """Seconds of an all-gather or reduce-scatter by the faster of NCCL and a fused kernel.
+def move_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants, op: str, *, ranks: Number,
+              received_bytes: Number) -> Array:  # fmt: skip
+    """Seconds of an all-gather, reduce-scatter or all-to-all by the faster of NCCL and a fused kernel.
 
     No table measures a fused one: it is taken as one read of all peers with the latency and bandwidth of the one-shot
     all-reduce, which does the same.

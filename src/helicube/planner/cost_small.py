@@ -26,12 +26,9 @@ def sampling_time(hardware: HardwareSpec, tokens: Number, vocab: int) -> Array:
     return np.multiply(tokens, 3 * 4.0 * vocab / (_STREAM_EFFICIENCY * hardware.hbm_bytes_per_s))
 
 
-def launch_time(engine: EngineConstants, device_s: Number, layers: Number, *, graphs: bool) -> Array:
-    """Seconds that the host adds to a step beyond the work on the device.
+def launch_time(engine: EngineConstants, device_s: Array, layers: Number) -> Array:
+    """Seconds that launches add to a step without a captured graph.
 
-    With a captured graph nothing is added. Without, launches run ahead of the device until they
-    are the slower of the two.
+    They run ahead of the device until they are the slower of the two; with a graph they cost nothing here.
     """
-    if graphs:
-        return np.zeros_like(np.asarray(device_s, dtype=np.float64))
     return np.maximum(0.0, np.multiply(layers, engine.eager_layer_s) - device_s)

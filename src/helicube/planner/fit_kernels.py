@@ -103,7 +103,7 @@ def _fit_attention(hardware: HardwareSpec, name: str, cache: str, rows: dict[str
 
     def constants(p: Array) -> AttentionConstants:
         return AttentionConstants(
-            launch_s=p[0], hbm_efficiency=p[1], math_efficiency=p[2], loop_s=p[3], query_passes=p[4]
+            launch_s=p[0], hbm_efficiency=p[1], math_efficiency=p[2], split_s=p[3], query_passes=p[4]
         )
 
     def predict(p: Array) -> Array:
@@ -115,8 +115,8 @@ def _fit_attention(hardware: HardwareSpec, name: str, cache: str, rows: dict[str
             )  # fmt: skip
         return total
 
-    lower, upper = [1e-6, 0.2, 0.01, 1e-13, 0.1], [40e-6, 1, 1, 10e-9, 100]
-    best = _fit(predict, [8e-6, 0.8, 0.1, 0.3e-9, 10], lower, upper, rows["latency_s"])
+    lower, upper = [1e-6, 0.2, 0.01, 1e-10, 0.1], [40e-6, 1, 1, 1e-6, 100]
+    best = _fit(predict, [8e-6, 0.8, 0.1, 80e-9, 10], lower, upper, rows["latency_s"])
     fit = KernelFit(name=f"attention {name} {cache}", measured_s=rows["latency_s"], predicted_s=predict(best))
     return constants(best), fit
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ __all__ = ["ServingFit", "fit_engines"]
 
 _MIXED = ("trtllm", "vllm")
 # Engines that put prefill chunks into decode steps by default; SGLang runs them apart.
+
+_STEP = 1e-4
+# Relative step of the finite differences.
 
 _NOISE = 0.12
 # Scatter of repeated runs and of what no constant explains, as a share of TPOT.
@@ -136,9 +140,10 @@ class ServingFit:
         return found
 
 
-def _engine(name: str, v: Mapping[str, float]) -> EngineConstants:
+def _engine(name: str, v: Mapping[str, Any]) -> EngineConstants:
     scale = v[f"{name}.prefill"]
-    shares = {fmt: min(1.0, v[f"prefill.{fmt}"] * scale) for fmt in ("bf16", "fp8", "fp8_block", "fp4")}
+    # No kernel beats the peak of the tensor cores.
+    shares = {fmt: np.minimum(1.0, v[f"prefill.{fmt}"] * scale) for fmt in ("bf16", "fp8", "fp8_block", "fp4")}
     own = {key: v[f"{name}.{key}"] for key in ("layer_s", "step_s", "request_s", "collective_s", "attention_scale",
                                                "attention_s", "eager_layer_s", "interleave")}  # fmt: skip
     return EngineConstants(
@@ -148,7 +153,7 @@ def _engine(name: str, v: Mapping[str, float]) -> EngineConstants:
     )  # fmt: skip
 
 
-def _gpu(gpu: GpuConstants, v: Mapping[str, float]) -> GpuConstants:
+def _gpu(gpu: GpuConstants, v: Mapping[str, Any]) -> GpuConstants:
     generation = GENERATIONS[gpu.name]
     gemm = {fmt: replace(c, serving_scale=v[f"gemm.{generation}.{fmt}"]) for fmt, c in gpu.gemm.items()}
     moe = {fmt: replace(c, serving_scale=v[f"moe.{generation}.{fmt}"]) for fmt, c in gpu.moe.items()}
@@ -172,7 +177,8 @@ class _Problem:
     def values(self, x: Array) -> dict[str, float]:
         return {**self.rest, **{c.name: float(np.exp(p)) for c, p in zip(self.constants, x, strict=True)}}
 
-    def _group_error(self, group: RowGroup, v: Mapping[str, float]) -> Array:
+    def _group_error(self, group: RowGroup, v: Mapping[str, Any]) -> Array:
+        """(rows,) robust log errors; (k, rows) when constants come as (k, 1) arrays."""
         gpu = _gpu(self.gpus[group.hardware.calibrated_as], v)
         predicted = predict_group(group, gpu, _engine(group.engine, v)).tpot_s
         error = (np.log(predicted) - np.log(group.measured_s)) / _NOISE
@@ -189,20 +195,23 @@ class _Problem:
         return found
 
     def jacobian(self, x: Array) -> Array:
-        base = self.residuals(x)
-        found = np.zeros((len(base), len(x)))
+        found = np.zeros((self.num_rows + len(x), len(x)))
         found[self.num_rows :] = np.diag(1.0 / self.spread)
-        for column, constant in enumerate(self.constants):
-            moved = x.copy()
-            moved[column] += 1e-4
-            v = self.values(moved)
-            for group in self.groups:
-                if constant.touches(group):
-                    found[group.index, column] = (self._group_error(group, v) - base[group.index]) / 1e-4
+        v: dict[str, Any] = self.values(x)
+        for group in self.groups:
+            columns = [i for i, constant in enumerate(self.constants) if constant.touches(group)]
+            # One evaluation for all columns: row k moves the k-th constant, the last row none.
+            moved = np.exp(_STEP * np.eye(len(columns) + 1, len(columns)))
+            for k, i in enumerate(columns):
+                name = self.constants[i].name
+                v[name] = v[name] * moved[:, k : k + 1]
+            error = self._group_error(group, v)
+            found[np.ix_(group.index, np.array(columns))] = ((error[:-1] - error[-1]) / _STEP).T
+            v = self.values(x)
         return found
 
 
-def fit_engines(rows: Sequence[ServingRow], gpus: Mapping[str, GpuConstants], *, rounds: int = 30) -> ServingFit:
+def fit_engines(rows: Sequence[ServingRow], gpus: Mapping[str, GpuConstants], *, rounds: int = 60) -> ServingFit:
     """Fit engines and serving scales to measured rows; rows with speculative decoding must be left out by the caller.
 
     Args:
@@ -213,7 +222,9 @@ def fit_engines(rows: Sequence[ServingRow], gpus: Mapping[str, GpuConstants], *,
     from scipy.optimize import least_squares
 
     problem = _Problem(rows, gpus, sorted({row.engine for row in rows}))
-    found = least_squares(problem.residuals, problem.start, jac=problem.jacobian, max_nfev=rounds, x_scale="jac")
+    found = least_squares(
+        problem.residuals, problem.start, jac=problem.jacobian, max_nfev=rounds, x_scale="jac", ftol=1e-5
+    )
     v = problem.values(found.x)
     return ServingFit(
         values=v, engines={name: _engine(name, v) for name in problem.engines},

@@ -13,7 +13,7 @@ from helicube.planner.arrays import Array
 from helicube.planner.layouts import FAMILIES, LayoutArrays
 from helicube.planner.memory import memory_of
 from helicube.planner.setting import Setting
-from helicube.planner.step import decode_phases
+from helicube.planner.step import decode_phases, total_time
 
 __all__ = ["Points", "default_batches", "evaluate", "search"]
 
@@ -88,7 +88,7 @@ def evaluate(s: Setting, layouts: LayoutArrays, batch: Array, context: float) ->
     def run(start: int) -> None:
         part = slice(start, start + _CHUNK)
         x, b = layouts.take(part), batch[part]
-        ttl[part] = np.add.reduce(list(decode_phases(s, x, b, context).values()))
+        ttl[part] = total_time(decode_phases(s, x, b, context))
         free[part] = memory_of(s, x, b, context).free
 
     starts = range(0, len(batch), _CHUNK)

@@ -15,7 +15,7 @@ from helicube.planner.layouts import LayoutArrays
 from helicube.planner.memory import memory_of
 from helicube.planner.prefill import prefill_time
 from helicube.planner.setting import Setting
-from helicube.planner.step import decode_phases
+from helicube.planner.step import decode_phases, total_time
 
 __all__ = ["Serving", "predict_serving"]
 
@@ -59,12 +59,12 @@ def predict_serving(s: Setting, x: LayoutArrays, *, concurrency: Number, prompt:
     step = tpot = prefill
     for _ in range(_ROUNDS):
         phases = decode_phases(s, x, np.maximum(batch, 1.0), context)
-        step = np.add.reduce(list(phases.values()))
+        step = total_time(phases)
         prompts = s.engine.interleave * np.maximum(batch - 1.0, 0.0) / mean
         tpot = step + prompts * prefill
         if s.engine.mixed:
             # A chunk that rides in a decode step finds the weights read and the kernels launched.
-            ridden = np.add.reduce([phases[name] for name in _SHARED_PHASES])
+            ridden = total_time({name: phases[name] for name in _SHARED_PHASES})
             tpot = tpot - np.minimum(prompts, 1.0) * ridden
         # Little's law: a request spends its own prefill outside the decoding batch.
         decoding = mean * tpot

@@ -11,14 +11,14 @@ import numpy as np
 
 from helicube.planner.arrays import Array, Number, ceil_div
 from helicube.planner.cost_attention import attention_time, linear_attention_time
-from helicube.planner.cost_collective import all_reduce_time, collective_time, gather_time
+from helicube.planner.cost_collective import all_reduce_time, move_time
 from helicube.planner.cost_gemm import gemm_time
 from helicube.planner.cost_moe import moe_time
 from helicube.planner.cost_small import elementwise_time, launch_time, sampling_time
 from helicube.planner.layouts import LayoutArrays
 from helicube.planner.setting import Setting
 
-__all__ = ["CATEGORIES", "PHASES", "decode_phases"]
+__all__ = ["CATEGORIES", "PHASES", "decode_phases", "total_time"]
 
 # Phase → what limits it.
 CATEGORIES = {
@@ -66,12 +66,9 @@ class _Point:
         buffer = np.multiply(tokens, 2.0 * self.s.model.hidden_size)
         return all_reduce_time(self.s.hardware, self.s.gpu, self.s.engine, ranks, buffer)
 
-    def gather(self, op: str, received: Number) -> Array:
-        s = self.s
-        return gather_time(s.hardware, s.gpu, s.engine, op, ranks=self.x.dp, received_bytes=received)
-
-    def collective(self, op: str, ranks: Number, received: Number) -> Array:
-        return collective_time(self.s.hardware, self.s.gpu, self.s.engine, op, ranks=ranks, received_bytes=received)
+    def move(self, op: str, ranks: Number, received: Number) -> Array:
+        """An all-gather, reduce-scatter or all-to-all."""
+        return move_time(self.s.hardware, self.s.gpu, self.s.engine, op, ranks=ranks, received_bytes=received)
 
 
 def _point(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> _Point:
@@ -138,18 +135,18 @@ def _exchange(p: _Point) -> tuple[Array, Array]:
     heads = ceil_div(a.num_query_heads, x.tpa)
     # 16-bit partial outputs and one float32 LSE for each head.
     row = p.local * heads * (2.0 * width + 4.0)
-    helix = p.collective("alltoall", x.kvp, row * (x.kvp - 1) / x.kvp)
+    helix = p.move("alltoall", x.kvp, row * (x.kvp - 1) / x.kvp)
     if not np.any(x.is_family("medha") | x.is_family("dcp")):
-        return helix, p.collective("alltoall", x.kvp, np.zeros_like(row))
-    medha = p.collective("all_gather", x.kvp, row * (x.kvp - 1))
+        return helix, p.move("alltoall", x.kvp, np.zeros_like(row))
+    medha = p.move("all_gather", x.kvp, row * (x.kvp - 1))
     query = 2.0 * ((a.kv_lora_rank + a.rope_head_size) if a.is_mla else a.qk_head_size)
     dcp = (
-        p.collective("all_gather", x.kvp, p.local * heads * query * (x.kvp - 1) / x.kvp)
-        + p.collective("all_gather", x.kvp, p.local * heads * 4.0 * (x.kvp - 1))
-        + p.collective("reduce_scatter", x.kvp, p.local * heads * (2.0 * width) * (x.kvp - 1) / x.kvp)
+        p.move("all_gather", x.kvp, p.local * heads * query * (x.kvp - 1) / x.kvp)
+        + p.move("all_gather", x.kvp, p.local * heads * 4.0 * (x.kvp - 1))
+        + p.move("reduce_scatter", x.kvp, p.local * heads * (2.0 * width) * (x.kvp - 1) / x.kvp)
     )
     total = np.where(x.is_family("medha"), medha, np.where(x.is_family("dcp"), dcp, helix))
-    return total, p.collective("alltoall", x.kvp, np.zeros_like(row))
+    return total, p.move("alltoall", x.kvp, np.zeros_like(row))
 
 
 def _hop_b(p: _Point, attention: Array, exchange: Array, latency: Array) -> Array:
@@ -196,12 +193,12 @@ def _moe_collective(p: _Point) -> Array:
     data-parallel attention, gather and scatter of the tokens."""
     x, h = p.x, p.s.model.hidden_size
     pool = p.reduce(x.tpf * x.ep, p.tokens)
-    grid = p.reduce(x.tpf, p.tokens) + p.collective("all_gather", x.ep, p.tokens * (2.0 * h) * (x.ep - 1))
+    grid = p.reduce(x.tpf, p.tokens) + p.move("all_gather", x.ep, p.tokens * (2.0 * h) * (x.ep - 1))
     best = np.minimum(pool, np.where(x.ep > 1, grid, np.inf))
     if not np.any(x.dp > 1):
         return best
     moved = p.tokens * (2.0 * h) * (x.dp - 1) / x.dp
-    return np.where(x.dp > 1, p.gather("all_gather", moved) + p.gather("reduce_scatter", moved), best)
+    return np.where(x.dp > 1, p.move("all_gather", x.dp, moved) + p.move("reduce_scatter", x.dp, moved), best)
 
 
 def decode_phases(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> dict[str, Array]:
@@ -246,10 +243,20 @@ def decode_phases(s: Setting, x: LayoutArrays, batch: Number, context: Number) -
         _add_linear(p, phases)
     _add_launches(p, phases, launches)
     _add_pipeline(p, phases)
-    device = np.add.reduce(list(phases.values()))
-    host = e.step_s + e.request_s * np.asarray(batch) / x.dp + launch_time(e, device, m.num_layers, graphs=s.graphs)
-    phases["host"] = np.broadcast_to(host, p.tokens.shape)
+    host = e.step_s + e.request_s * np.asarray(batch) / x.dp
+    if not s.graphs:
+        host = host + launch_time(e, total_time(phases), m.num_layers)
+    phases["host"] = np.zeros_like(p.tokens) + host
     return phases
+
+
+def total_time(phases: dict[str, Array]) -> Array:
+    """(n,) token-to-token latency: the sum of the phases."""
+    first, *rest = phases.values()
+    total = first
+    for seconds in rest:
+        total = total + seconds
+    return total
 
 
 def _add_linear(p: _Point, phases: dict[str, Array]) -> None:
@@ -274,7 +281,7 @@ def _add_launches(p: _Point, phases: dict[str, Array], attention_gemms: int) -> 
     gemms += m.num_moe_layers * (3 if m.ffn.shared_size else 1)
     fixed = gemms * e.gemm_s + m.num_softmax_layers * e.attention_s + m.num_layers * e.layer_s
     fixed += m.num_moe_layers * e.moe_s.get(p.s.gpu.generation, 0.0) + m.num_linear_layers * e.linear_s
-    phases["kernels"] = np.full_like(p.tokens, fixed)
+    phases["kernels"] = np.zeros_like(p.tokens) + fixed
 
 
 def _add_pipeline(p: _Point, phases: dict[str, Array]) -> None:
@@ -288,5 +295,5 @@ def _add_pipeline(p: _Point, phases: dict[str, Array]) -> None:
         if name not in {"head", "pipeline"}:
             phases[name] = value * uneven
     # A point-to-point send costs the latency and volume of a two-rank all-gather.
-    send = p.collective("all_gather", np.full_like(pp, 2.0), p.local * (2.0 * p.s.model.hidden_size))
+    send = p.move("all_gather", np.full_like(pp, 2.0), p.local * (2.0 * p.s.model.hidden_size))
     phases["pipeline"] = (pp - 1) * send

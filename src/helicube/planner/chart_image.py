@@ -1,0 +1,109 @@
+"""Frontiers, crossover maps and fits as PNG or SVG (matplotlib, extra "plan")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from helicube.errors import InputError, MissingExtraError
+from helicube.planner.answer import Answer
+from helicube.planner.crossover import Crossover
+from helicube.planner.fit_kernels import KernelFit
+from helicube.planner.layouts import FAMILIES
+from helicube.planner.pareto import frontier
+
+__all__ = ["draw_answer", "draw_crossover", "draw_fits"]
+
+_COLORS = {"tp": "#8a8f9c", "pp": "#b08968", "dp": "#5b8c5a", "medha": "#c9a227", "dcp": "#3f7cac", "helix": "#d1495b"}
+
+
+def _figure(width: float, height: float) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plan") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _save(figure: Any, path: Path) -> None:
+    temporary = path.with_name(f".part.{path.name}")
+    try:
+        figure.savefig(temporary, dpi=110)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(f"{path} cannot be written ({error.strerror}); choose another folder") from error
+
+
+def draw_answer(answer: Answer, path: Path) -> None:
+    """Draw the frontier of each family; the suffix of `path` decides the format."""
+    figure = _figure(8, 5)
+    axes = figure.subplots()
+    s, q = answer.setting, answer.question
+    for family in FAMILIES:
+        front = frontier(answer.points.of_family(family))
+        if len(front):
+            axes.plot(front.tokens_per_s_user, front.tokens_per_s_gpu, ".-", color=_COLORS[family], label=family)
+    axes.plot(answer.best.tokens_per_s_user, answer.best.tokens_per_s_gpu, "o", ms=12, mfc="none", mec="black")
+    if q.ttl_s:
+        axes.axvline(1 / q.ttl_s, color="black", ls="--", lw=1)
+    axes.set(xscale="log", yscale="log", xlabel=f"tokens/s per user ({s.kind})", ylabel=f"tokens/s per GPU ({s.kind})")
+    axes.set_title(f"{s.model.name} on up to {q.max_gpus} × {s.hardware.name}, context {q.context:,}")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    _save(figure, path)
+
+
+def draw_crossover(found: Crossover, path: Path) -> None:
+    """Draw the map: red where KV parallelism pays, blue where it hurts, grey where nothing fits."""
+    from matplotlib import colormaps
+
+    figure = _figure(9, 5)
+    axes = figure.subplots()
+    log_ratio = np.log2(np.clip(found.ratio, 0.25, 4.0))
+    colors = colormaps["RdBu_r"].with_extremes(bad="#cccccc")
+    image = axes.imshow(np.ma.masked_invalid(log_ratio), origin="lower", aspect="auto", cmap=colors, vmin=-2, vmax=2)
+    for (i, j), value in np.ndenumerate(found.ratio):
+        if not np.isnan(value):
+            axes.text(
+                j,
+                i,
+                "KVP" if np.isinf(value) else "–" if value == 0 else f"{value:.1f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+            )
+    axes.set_xticks(range(len(found.contexts)), [f"{int(c) // 1024}k" for c in found.contexts])
+    axes.set_yticks(range(len(found.batches)), [str(int(b)) for b in found.batches])
+    axes.set(
+        xlabel="context (tokens)",
+        ylabel="users",
+        title=f"Latency without over with KV parallelism, {found.num_gpus} GPUs",
+    )
+    figure.colorbar(image, label="log₂ of the ratio: above 0 it pays")
+    _save(figure, path)
+
+
+def draw_fits(name: str, fits: Sequence[KernelFit], path: Path) -> None:
+    """Draw predicted against measured times of each operation of one GPU."""
+    columns = 4
+    rows = -(-len(fits) // columns)
+    figure = _figure(3.1 * columns, 2.9 * rows)
+    for axes, fit in zip(figure.subplots(rows, columns, squeeze=False).ravel(), fits, strict=False):
+        # At most 1,500 points of an operation keep the picture small.
+        step = max(1, len(fit.measured_s) // 1500)
+        measured, predicted = fit.measured_s[::step] * 1e6, fit.predicted_s[::step] * 1e6
+        ends = [measured.min(), measured.max()]
+        axes.plot(measured, predicted, ".", ms=2, alpha=0.4, rasterized=True)
+        axes.plot(ends, ends, "k-", lw=0.8)
+        axes.set(xscale="log", yscale="log", title=f"{fit.name}: median {fit.median_error:.1%}")
+        axes.tick_params(labelsize=7)
+    for axes in figure.axes[len(fits) :]:
+        axes.set_visible(False)
+    figure.supxlabel("measured µs")
+    figure.supylabel("fitted µs")
+    figure.suptitle(name)
+    _save(figure, path)

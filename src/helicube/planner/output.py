@@ -1,0 +1,35 @@
+"""Files of an answer: written whole, or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from helicube.errors import InputError
+
+__all__ = ["csv_text", "write_text"]
+
+
+def csv_text(rows: list[dict[str, object]]) -> str:
+    """Rows of equal keys as CSV."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in one step; a failed run leaves no half of it.
+
+    Raises:
+        InputError: the folder is missing or cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(f"{path} cannot be written ({error.strerror}); choose another folder") from error
