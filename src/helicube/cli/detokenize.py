@@ -14,10 +14,10 @@ __all__ = ["command"]
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: a GLB beside the ids.")
 @click.option("--cells", default=128, show_default=True, help="Resolution along the longest side.")
 @click.option("--max-triangles", default=20_000, show_default=True, help="Never more than this.")
-@click.option("--weights", type=click.Path(path_type=Path), help="Folder of the model that made the ids.")
+@click.option("--weights", help="Folder of the model that made the ids.")
 @click.option("--version", help="v0.1 or v0.5, for published weights without a config.json.")
 def command(
-    *, ids: Path, output: Path | None, cells: int, max_triangles: int, weights: Path | None, version: str | None
+    *, ids: Path, output: Path | None, cells: int, max_triangles: int, weights: str | None, version: str | None
 ) -> None:
     """Decode IDS, a file of `helicube tokenize`, to a mesh."""
     from helicube.pipelines.shape_model import load_model

@@ -11,7 +11,7 @@ __all__ = ["command"]
 
 @click.command("evaluate")
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="Folder with the catalogue of objects.")
-@click.option("--weights", type=click.Path(path_type=Path), help="Folder of another model.")
+@click.option("--weights", help="Folder or Hugging Face name of another model.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A .json file for the figures.")
 @click.option("--sheet", type=click.Path(path_type=Path), help="A PNG with one object per class.")
 @click.option("--classes", default=60, show_default=True, help='Classes asked for as "a CLASS".')

@@ -26,7 +26,7 @@ __all__ = ["command"]
 @click.option("--size-m", type=float, help="Longest side in metres.")
 @click.option("--pivot", type=click.Choice(["base", "center"]), default="base", show_default=True)
 @click.option("--up", type=click.Choice(["y", "z"]), default="y", show_default=True)
-@click.option("--weights", type=click.Path(path_type=Path), help="Folder of another model, such as Cube 3D.")
+@click.option("--weights", help="Folder or Hugging Face name of another model, such as Cube 3D.")
 @click.option("--version", "version", help="v0.1 or v0.5, for published weights without a config.json.")
 @click.option("--preview", is_flag=True, help="A PNG beside each mesh.")
 def command(**options: object) -> None:

@@ -12,9 +12,9 @@ __all__ = ["command"]
 @click.command("tokenize")
 @click.argument("mesh", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A .json file; default: beside the mesh.")
-@click.option("--weights", type=click.Path(path_type=Path), help="Folder of another model.")
+@click.option("--weights", help="Folder or Hugging Face name of another model.")
 @click.option("--version", help="v0.1 or v0.5, for published weights without a config.json.")
-def command(*, mesh: Path, output: Path | None, weights: Path | None, version: str | None) -> None:
+def command(*, mesh: Path, output: Path | None, weights: str | None, version: str | None) -> None:
     """Encode MESH (GLB, glTF, OBJ, STL or PLY) and print how well its ids keep it."""
     from helicube.pipelines.shape_model import load_model
     from helicube.pipelines.tokenize import tokenize, write_ids

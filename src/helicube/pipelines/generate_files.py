@@ -40,7 +40,7 @@ class GenerateOptions:
     size_m: float | None = None
     pivot: Literal["base", "center"] = "base"
     up: Literal["y", "z"] = "y"
-    weights: Path | None = None
+    weights: str | None = None
     version: str | None = None
     preview: bool = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from helicube.engine.engine import IdPlan
-from helicube.errors import CheckpointError
+from helicube.errors import CheckpointError, MissingExtraError
 from helicube.models.cube.checkpoint import CubeWeights, load_cube
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, DefaultWeights, load_default
@@ -129,15 +130,13 @@ def load_model(
     """The bundled model, a folder of one trained here, or a folder of published Cube weights.
 
     Args:
-        weights: a folder; None is the bundled model.
+        weights: a folder, or the name of a Hugging Face repository ("owner/name"); None is the bundled model.
         version: "v0.1" or "v0.5" for published weights without a `config.json`.
 
     Raises:
         CheckpointError: the folder holds no weights, or damaged ones.
     """
-    folder = BUNDLED_WEIGHTS if weights is None else Path(weights)
-    if weights is not None and not folder.is_dir():
-        raise CheckpointError(f"{folder} is not a folder; --weights takes the folder that holds the model's files")
+    folder = BUNDLED_WEIGHTS if weights is None else find_folder(weights)
     if (folder / MODEL_FILE).is_file() or weights is None:
         from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, StaticTextEncoder
 
@@ -150,3 +149,30 @@ def load_model(
     tower = folder / "text_encoder"
     clip = ClipTextEncoder.load(tower) if tower.is_dir() else ClipTextEncoder.load()
     return CubeModel(cube, clip, name=folder.name)
+
+
+def find_folder(weights: str | Path) -> Path:
+    """The folder of that name, or of the Hugging Face repository of that name, downloaded once.
+
+    Raises:
+        CheckpointError: there is neither.
+        MissingExtraError: huggingface_hub is not installed.
+    """
+    folder = Path(weights)
+    if folder.is_dir():
+        return folder
+    name = str(weights)
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name) or name.startswith("."):
+        raise CheckpointError(f"{name} is not a folder; --weights takes the folder that holds the model's files")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    except ImportError:
+        raise MissingExtraError("huggingface_hub", "cube") from None
+    try:
+        return Path(snapshot_download(name, allow_patterns=["*.safetensors", "*.json", "*.txt"]))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0][:160]
+        raise CheckpointError(
+            f"{name} is no folder here and could not be had from the hub ({reason}); download it and give its folder"
+        ) from None

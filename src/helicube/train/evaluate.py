@@ -33,7 +33,7 @@ class EvaluateOptions:
     # Folder with objects.npz and catalog.jsonl.
     data: Path
     # Folder of the model; None is the bundled one.
-    weights: Path | None = None
+    weights: str | None = None
     # Figures as JSON, and a contact sheet of one object per class.
     output: Path | None = None
     sheet: Path | None = None

@@ -107,14 +107,19 @@ def load_tensors(kind: type[Model], config: Any, path: Path, dtype: torch.dtype,
         with safe_open(path, framework="pt", device="cpu") as file:
             source = _sources(wanted, set(file.keys()), path)
             _check_shapes(wanted, {n: tuple(file.get_slice(s).get_shape()) for n, s in source.items()}, path)
-            tensors: dict[str, Tensor] = {}
-            for name, stored in source.items():
-                twin = next((t for n, t in tensors.items() if source[n] == stored), None)
-                tensors[name] = file.get_tensor(stored).to(device, dtype) if twin is None else twin
+        cast = {stored: _read(path, stored).to(device, dtype) for stored in dict.fromkeys(source.values())}
     except SafetensorError as error:
         raise CheckpointError(f"{path} is damaged ({error}); download it again") from None
+    tensors = {name: cast[stored] for name, stored in source.items()}
     model.load_state_dict(tensors, assign=True)
     return model.eval().requires_grad_(False)
+
+
+def _read(path: Path, name: str) -> Tensor:
+    """One tensor. The file is mapped anew for each, so that the pages of those already cast do not stay resident."""
+    with safe_open(path, framework="pt", device="cpu") as file:
+        tensor: Tensor = file.get_tensor(name)
+    return tensor
 
 
 def _sources(wanted: Mapping[str, Tensor], stored: set[str], path: Path) -> dict[str, str]:

@@ -1,0 +1,55 @@
+"""Which model `--weights` names, and the published architecture through the same pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import WIDTH, Words
+
+from helicube.engine.sampling import SamplingConfig
+from helicube.errors import CheckpointError
+from helicube.models.cube.checkpoint import CubeWeights
+from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
+from helicube.pipelines.shape_model import CubeModel, load_model
+from helicube.pipelines.text_to_shape import MeshOptions, TextToShape
+
+
+@pytest.fixture
+def model() -> CubeModel:
+    torch.manual_seed(0)
+    decoder = DecoderConfig(n_layer=2, n_single_layer=1, n_head=2, n_embd=16, shape_model_vocab_size=20,
+                            shape_model_embed_dim=4, text_model_embed_dim=WIDTH)  # fmt: skip
+    tokenizer = TokenizerConfig(num_encoder_latents=5, embed_dim=4, width=16, num_heads=2, num_freqs=8,
+                                num_encoder_layers=2, num_decoder_layers=1, num_codes=20)  # fmt: skip
+    weights = CubeWeights(decoder=CubeDecoder(decoder).eval(), tokenizer=CubeTokenizer(tokenizer).eval())
+    return CubeModel(weights, Words())
+
+
+def test_published_architecture_runs_through_the_pipeline(model: CubeModel) -> None:
+    pipeline = TextToShape(model)
+    conditioned = model.condition(["a chair", "a lamp"], np.array([[1, 0.5, 1], [0, 0, 0]], dtype=np.float32))
+    decoded = pipeline.engine.generate(conditioned.cond, conditioned.uncond, [SamplingConfig()] * 2)
+    assert decoded.ids.shape == (2, 5)
+    assert int(decoded.ids.max()) < 20
+    shape = model.decode(decoded.ids[0].numpy())
+    points = np.random.default_rng(0).uniform(-1, 1, (7, 3)).astype(np.float32)
+    with torch.no_grad():
+        latents = model.tokenizer.decode(decoded.ids[:1])
+        expected = model.tokenizer.field(latents, torch.from_numpy(points)[None])[0]
+    assert np.allclose(shape.field(points), expected.numpy(), atol=1e-6)
+    assert shape.colors is None
+    assert MeshOptions().cells == 128
+
+
+def test_weights_that_are_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CheckpointError, match="is not a folder"):
+        load_model(tmp_path / "missing" / "deeper")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(CheckpointError, match="could not be had from the hub"):
+        load_model("no-such-owner/no-such-model")
+    with pytest.raises(CheckpointError, match="shape_tokenizer"):
+        load_model(tmp_path, version="v0.5")
