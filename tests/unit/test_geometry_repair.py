@@ -45,6 +45,14 @@ def test_keep_largest_is_by_volume() -> None:
     np.testing.assert_allclose(result.mesh.extents, 1)
 
 
+def test_the_most_components_are_the_largest() -> None:
+    many = joined(*[cube_mesh(0.5 + 0.01 * i, (2.0 * i, 0, 0)) for i in range(20)])
+    result = repair(many, RepairOptions(max_components=3))
+    assert face_components(result.mesh.faces)[0] == 3
+    assert (result.num_floaters, result.num_components) == (17, 20)
+    assert result.mesh.vertices[:, 0].min() > 33
+
+
 def test_hollows_and_bodies_in_hollows_go() -> None:
     nested = joined(cube_mesh(1.0), turned(cube_mesh(0.8)), cube_mesh(0.6))
     result = repair(nested)

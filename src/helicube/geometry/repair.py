@@ -27,6 +27,8 @@ class RepairOptions:
     min_volume: float = 5e-4
     # Least longest side of a component, as a share of the largest one's. A thin rod passes this one, a speck does not.
     min_extent: float = 0.05
+    # Most components, largest first; a surface in more pieces is noise.
+    max_components: int = 1000
     # Inner shells (hollows, and bodies in them) are invisible and confuse slicers and physics.
     keep_inner: bool = False
 
@@ -115,10 +117,11 @@ def choose(mesh: Mesh, parts: _Parts, options: RepairOptions) -> tuple[NDArray[n
     if size[largest] <= 1e-12 * float(parts.sides.max()) ** 3:
         raise GeometryError(f"the mesh encloses no volume ({size[largest]:.3g}); it is a flat sheet, not a body")
     keep = (size >= options.min_volume * size[largest]) & (parts.sides >= options.min_extent * parts.sides[largest])
+    kept = np.flatnonzero(keep)
+    if len(kept) > options.max_components:
+        keep[kept[np.argsort(-size[kept], kind="stable")[options.max_components :]]] = False
+    mark_inner(mesh, parts, np.flatnonzero(keep))
     num_inner = 0
-    for part in np.flatnonzero(keep):
-        boxes = np.all(parts.low < parts.low[part], axis=1) & np.all(parts.high > parts.high[part], axis=1)
-        parts.inner[part] = any(lies_inside(mesh, parts.labels, part, outer) for outer in np.flatnonzero(boxes & keep))
     if not options.keep_inner:
         num_inner = int((keep & parts.inner).sum())
         keep &= ~parts.inner
@@ -129,12 +132,28 @@ def choose(mesh: Mesh, parts: _Parts, options: RepairOptions) -> tuple[NDArray[n
     return keep, num_inner
 
 
-def lies_inside(mesh: Mesh, labels: NDArray[np.int32], part: np.intp, outer: np.intp) -> bool:
+def mark_inner(mesh: Mesh, parts: _Parts, kept: NDArray[np.intp]) -> None:
+    """Set `parts.inner` for those of the kept components that lie inside another one of them."""
+    low, high = parts.low[kept], parts.high[kept]
+    nested = {}
+    for part, box_low, box_high in zip(kept.tolist(), low, high, strict=True):
+        outers = kept[np.all(low < box_low, axis=1) & np.all(high > box_high, axis=1)].tolist()
+        if outers:
+            nested[part] = outers
+    if not nested:
+        return
+    by_part = np.argsort(parts.labels, kind="stable")
+    ends = np.cumsum(np.bincount(parts.labels))
+    needed = {*nested, *(outer for outers in nested.values() for outer in outers)}
+    faces = {i: mesh.faces[by_part[ends[i - 1] if i else 0 : ends[i]]] for i in needed}
+    for part, outers in nested.items():
+        parts.inner[part] = any(lies_inside(mesh.vertices, faces[part], faces[outer]) for outer in outers)
+
+
+def lies_inside(vertices: NDArray[np.float32], part: NDArray[np.int32], outer: NDArray[np.int32]) -> bool:
     """Whether a few face centres of one component all lie inside another."""
-    own = np.flatnonzero(labels == part)
-    some = own[np.linspace(0, len(own) - 1, 4).astype(np.intp)]
-    points = mesh.vertices[mesh.faces[some]].mean(axis=1)
-    return bool(np.all(np.abs(winding_numbers(mesh.vertices, mesh.faces[labels == outer], points)) > 0.5))
+    some = part[np.linspace(0, len(part) - 1, 4).astype(np.intp)]
+    return bool(np.all(np.abs(winding_numbers(vertices, outer, vertices[some].mean(axis=1))) > 0.5))
 
 
 def winding_numbers(

@@ -37,8 +37,9 @@ class SurfaceOptions:
     batch_points: int = 1 << 17
 
     def __post_init__(self) -> None:
-        if not 4 <= self.cells <= 1024:
-            raise GeometryError(f"cells is {self.cells}; choose from 4 to 1024 (128 is quick, 256 is fine)")
+        # 512 take 1.3 GB, and 8 times as much would follow.
+        if not 4 <= self.cells <= 512:
+            raise GeometryError(f"cells is {self.cells}; choose from 4 to 512 (128 is quick, 256 is fine)")
         if self.coarse_cells < 4:
             raise GeometryError(f"coarse_cells is {self.coarse_cells}; choose 4 or more")
         if min(*self.half, *self.scale) <= 0:
