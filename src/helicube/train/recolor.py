@@ -84,33 +84,34 @@ def recolor(
         New (F, 3) colours and captions; both unchanged where a caption names a colour that no face has, or implies one
         ("golden", "snowy"), since a rewritten caption might then be false.
     """
-    unchanged = (face_colors, tuple(captions))
     palette, inverse = np.unique(face_colors, axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    counts = np.bincount(inverse.reshape(-1))
     names = [color_name(color) for color in palette]
-    counts = np.bincount(inverse)
-    shares = {
-        name: float(sum(c for n, c in zip(names, counts, strict=True) if n == name)) / len(inverse) for name in names
-    }
-    words = {word for caption in captions for word in caption.lower().replace(",", " ").split()}
-    said = {name for caption in captions for name in color_words(caption)}
-    if words & _IMPLIED or (captions_name_colors and not said <= set(shares)):
-        return unchanged
-    groups = _groups(shares, rng)
-    if not groups:
-        return unchanged
+    shares: dict[str, float] = {}
+    for name, count in zip(names, counts, strict=True):
+        shares[name] = shares.get(name, 0.0) + float(count) / len(face_colors)
+    if _implied(captions) or (captions_name_colors and not _said(captions) <= set(shares)):
+        return face_colors, tuple(captions)
     painted = palette.copy()
     taken = {name for name, share in shares.items() if share >= 0.02}
-    for group in groups:
+    for group in _groups(shares, rng):
         target = _target(taken, group, rng)
         taken.add(target)
         rows = [i for i, name in enumerate(names) if name in group]
         painted[rows] = _paint(palette[rows], counts[rows], target)
-    fresh = painted[inverse]
+    fresh = painted[inverse.reshape(-1)]
     if not captions_name_colors:
         return fresh, tuple(captions)
     renamed = _renamed(names, painted, counts)
     return fresh, tuple(dict.fromkeys(fix_articles(replace_colors(text, renamed.__getitem__)) for text in captions))
+
+
+def _implied(captions: Sequence[str]) -> bool:
+    return any(word in _IMPLIED for caption in captions for word in caption.lower().replace(",", " ").split())
+
+
+def _said(captions: Sequence[str]) -> set[str]:
+    return {name for caption in captions for name in color_words(caption)}
 
 
 def _groups(shares: dict[str, float], rng: np.random.Generator) -> list[set[str]]:

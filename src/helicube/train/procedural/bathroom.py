@@ -28,28 +28,33 @@ def _tap(draft: Draft, at: tuple[float, float, float], size: float) -> None:
 def sink(draft: Draft) -> None:
     """Wash basins on a pedestal, and kitchen sinks in a cupboard."""
     basin = draft.tint((*_PORCELAIN, *METAL[2:4]))
-    if draft.chance(0.55):
-        draft.call("bathroom sink", "sink", subclass="sink")
-        high = draft.between(0.75, 0.9)
-        square = draft.chance(0.4)
-        if square:
-            sides, phase, wide = 4, 0.5, 0.5
-        else:
-            sides, phase, wide = 14, 0.0, 0.36
-        bowl = [
-            (wide * 0.4, 0.0),
-            (wide * 0.95, 0.16),
-            (wide, 0.22),
-            (wide * 0.84, 0.22),
-            (wide * 0.5, 0.06),
-            (0.0, 0.05),
-        ]
-        shell = lathe([(0.0, 0.0), *bowl], sides, phase=phase).scaled(1.15, 1, 1)
-        draft.add("basin", basin, shell.at(0, high, 0))
-        draft.add("pedestal", basin, cylinder(0.15, high + 0.02, 10, top=0.12).at(0, high / 2, -0.02))
-        draft.add("back", basin, box(0.5, 0.24, 0.16).at(0, high + 0.13, -0.36))
-        _tap(draft, (0.0, high + 0.25, -0.34), 0.22)
-        return
+    (_washbasin if draft.chance(0.55) else _kitchen_sink)(draft, basin)
+
+
+def _washbasin(draft: Draft, basin: RGB) -> None:
+    draft.call("bathroom sink", "sink", subclass="sink")
+    high = draft.between(0.75, 0.9)
+    square = draft.chance(0.4)
+    if square:
+        sides, phase, wide = 4, 0.5, 0.5
+    else:
+        sides, phase, wide = 14, 0.0, 0.36
+    bowl = [
+        (wide * 0.4, 0.0),
+        (wide * 0.95, 0.16),
+        (wide, 0.22),
+        (wide * 0.84, 0.22),
+        (wide * 0.5, 0.06),
+        (0.0, 0.05),
+    ]
+    shell = lathe([(0.0, 0.0), *bowl], sides, phase=phase).scaled(1.15, 1, 1)
+    draft.add("basin", basin, shell.at(0, high, 0))
+    draft.add("pedestal", basin, cylinder(0.15, high + 0.02, 10, top=0.12).at(0, high / 2, -0.02))
+    draft.add("back", basin, box(0.5, 0.24, 0.16).at(0, high + 0.13, -0.36))
+    _tap(draft, (0.0, high + 0.25, -0.34), 0.22)
+
+
+def _kitchen_sink(draft: Draft, basin: RGB) -> None:
     wood = draft.tint((*WOOD, WHITE, *METAL))
     draft.call("kitchen sink", "sink", subclass="sink")
     wide, high, deep = draft.between(0.9, 1.3), 0.85, 0.62

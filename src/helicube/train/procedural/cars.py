@@ -46,6 +46,23 @@ def car(draft: Draft) -> None:
     nose = draft.between(0.0, 0.16) if kind != "sports car" else 0.22
     draft.add("body", paint, frustum((wide * 0.94, back + 0.05, front), (wide, back, front), clear, belt - 0.2))
     draft.add("body", paint, frustum((wide, back, front), (wide * 0.95, back + 0.04, front - nose), belt - 0.2, belt))
+    middle = _greenhouse(draft, (paint, glass), (wide, long), (belt, roof), kind)
+    _extras(draft, paint, (wide, long), (belt, roof, middle))
+    bumper = draft.tint(DARK_METAL)
+    for z in (front, back):
+        draft.add("bumper", bumper, box(wide * 0.96, 0.13, 0.14).at(0, clear + 0.1, z))
+    _lamps(draft, wide, belt - 0.26, (back - 0.01, front), 0.15)
+    _wheels(draft, [long * 0.31, -long * 0.31], (radius, 0.24), wide - 0.16)
+    draft.having_colored("wheels", TIRE)
+
+
+def _greenhouse(
+    draft: Draft, colors: tuple[RGB, RGB], size: tuple[float, float], heights: tuple[float, float], kind: str
+) -> float:
+    """Windows, roof and pillars from the belt line to the roof; returns the middle z of the roof."""
+    paint, glass = colors
+    wide, long = size
+    belt, roof = heights
     ends = {
         "hatchback": ((-0.47, 0.2), (-0.36, 0.06)),
         "suv": ((-0.48, 0.22), (-0.42, 0.1)),
@@ -70,16 +87,16 @@ def car(draft: Draft) -> None:
         ),
     )
     middle = (top_back + top_front) / 2 - 0.04
-    draft.add(
-        "body",
-        paint,
-        frustum(
-            (wide * 0.925, middle - 0.06, middle + 0.06),
-            (top_wide * 1.03, middle - 0.06, middle + 0.06),
-            belt - 0.02,
-            roof,
-        ),
-    )
+    foot, head = (wide * 0.925, middle - 0.06, middle + 0.06), (top_wide * 1.03, middle - 0.06, middle + 0.06)
+    draft.add("body", paint, frustum(foot, head, belt - 0.02, roof))
+    return middle
+
+
+def _extras(draft: Draft, paint: RGB, size: tuple[float, float], at: tuple[float, float, float]) -> None:
+    """A pickup's bed, a taxi's sign, a spoiler; `at` holds the heights of belt and roof and the roof's middle z."""
+    wide, long = size
+    belt, roof, middle = at
+    back, kind = -long / 2, draft.nouns[0]
     if kind == "pickup truck":
         for side in (-1, 1):
             draft.add("bed", paint, box(0.1, 0.28, long * 0.38).at(side * wide * 0.43, belt + 0.12, back + long * 0.2))
@@ -91,12 +108,6 @@ def car(draft: Draft) -> None:
         for side in (-1, 1):
             draft.add("spoiler", BLACK, box(0.06, 0.22, 0.14).at(side * wide * 0.33, belt + 0.11, back + 0.18))
         draft.features.append("with a spoiler")
-    bumper = draft.tint(DARK_METAL)
-    for z in (front, back):
-        draft.add("bumper", bumper, box(wide * 0.96, 0.13, 0.14).at(0, clear + 0.1, z))
-    _lamps(draft, wide, belt - 0.26, (back - 0.01, front), 0.15)
-    _wheels(draft, [long * 0.31, -long * 0.31], (radius, 0.24), wide - 0.16)
-    draft.having_colored("wheels", TIRE)
 
 
 def race_car(draft: Draft) -> None:

@@ -74,19 +74,7 @@ def _turbine(draft: Draft) -> None:
 def farm(draft: Draft) -> None:
     """Barns with a broken gable, and silos."""
     if draft.chance(0.3):
-        color, top = draft.tint((*METAL, *PLASTER)), draft.tint((*METAL, *ROOF))
-        draft.call("silo", subclass="silo")
-        high, radius = draft.proportion(1.8, 3.0, ("short", "tall")), draft.between(0.55, 0.75)
-        draft.add("body", color, cylinder(radius, high, 14).at(y=high / 2))
-        rings = draft.count(3, 5)
-        for i in range(rings):
-            draft.add("ring", color, cylinder(radius * 1.03, 0.07, 14).at(y=high * (i + 0.7) / rings))
-        dome = [(radius, 0.0), (radius * 0.88, 0.25), (radius * 0.5, 0.48), (0.0, 0.58)]
-        draft.add("roof", top, lathe(dome, 14).at(y=high))
-        for side in (-1, 1):
-            draft.add("ladder", METAL[0], box(0.05, high, 0.05).at(side * 0.14, high / 2, radius + 0.05))
-        for i in range(9):
-            draft.add("ladder", METAL[0], box(0.3, 0.04, 0.04).at(0, high * (i + 0.5) / 9, radius + 0.05))
+        _silo(draft)
         return
     wall = draft.tint(((172, 48, 42), (150, 40, 38), (190, 60, 48), *WOOD[:4]))
     roof, trim = draft.other(ROOF, wall), draft.other((WHITE, *WOOD), wall)
@@ -105,16 +93,36 @@ def farm(draft: Draft) -> None:
     thick = 0.1
     shell = edge + [(x * 1.04, y + thick) for x, y in edge[::-1]]
     draft.add("roof", roof, extrude(shell, long + 0.3))
-    front = long / 2
+    _barn_front(draft, (wall, trim), long / 2, high + b * 0.75)
+    draft.having(2, "door")
+    draft.having_one_colored("roof", roof)
+
+
+def _silo(draft: Draft) -> None:
+    color, top = draft.tint((*METAL, *PLASTER)), draft.tint((*METAL, *ROOF))
+    draft.call("silo", subclass="silo")
+    high, radius = draft.proportion(1.8, 3.0, ("short", "tall")), draft.between(0.55, 0.75)
+    draft.add("body", color, cylinder(radius, high, 14).at(y=high / 2))
+    rings = draft.count(3, 5)
+    for i in range(rings):
+        draft.add("ring", color, cylinder(radius * 1.03, 0.07, 14).at(y=high * (i + 0.7) / rings))
+    dome = [(radius, 0.0), (radius * 0.88, 0.25), (radius * 0.5, 0.48), (0.0, 0.58)]
+    draft.add("roof", top, lathe(dome, 14).at(y=high))
+    for side in (-1, 1):
+        draft.add("ladder", METAL[0], box(0.05, high, 0.05).at(side * 0.14, high / 2, radius + 0.05))
+    for i in range(9):
+        draft.add("ladder", METAL[0], box(0.3, 0.04, 0.04).at(0, high * (i + 0.5) / 9, radius + 0.05))
+
+
+def _barn_front(draft: Draft, colors: tuple[RGB, RGB], front: float, loft_y: float) -> None:
+    wall, trim = colors
     draft.add("door frame", trim, box(1.0, 1.08, 0.06).at(0, 0.54, front))
     for side, word in ((1, "left"), (-1, "right")):
         draft.add(f"door {word}", wall, box(0.43, 0.98, 0.12).at(side * 0.23, 0.5, front))
         plank = box(0.07, 1.05, 0.04).turned("z", side * 22).at(side * 0.23, 0.5, front + 0.055)
         draft.add(f"door {word}", trim, plank)
-    draft.add("window", trim, box(0.46, 0.4, 0.08).at(0, high + b * 0.75, front))
-    draft.add("window", (58, 46, 40), box(0.34, 0.28, 0.12).at(0, high + b * 0.75, front))
-    draft.having(2, "door")
-    draft.having_one_colored("roof", roof)
+    draft.add("window", trim, box(0.46, 0.4, 0.08).at(0, loft_y, front))
+    draft.add("window", (58, 46, 40), box(0.34, 0.28, 0.12).at(0, loft_y, front))
 
 
 def container(draft: Draft) -> None:
@@ -124,48 +132,55 @@ def container(draft: Draft) -> None:
     color = draft.tint((*PAINT, *METAL))
     trim = draft.other((*DARK_METAL, *METAL, *PAINT[8:12]), color)
     draft.material = "metal"
-    if kind == "shipping container":
-        long, wide, high = draft.proportion(2.0, 4.0, ("short", "long")), 1.0, 1.05
-        draft.add("body", color, box(wide * 0.96, high * 0.96, long * 0.98).at(y=high / 2))
-        for sx in (-1, 1):
-            for sz in (-1, 1):
-                draft.add("frame", color, box(0.09, high, 0.09).at(sx * wide * 0.46, high / 2, sz * (long / 2 - 0.04)))
-            number = int(long / 0.28)
-            for i in range(number):
-                rib = box(0.05, high * 0.86, 0.12).at(sx * wide * 0.48, high / 2, (i - (number - 1) / 2) * 0.27)
-                draft.add("side", color, rib)
-            draft.add("door", color, box(wide * 0.42, high * 0.88, 0.05).at(sx * wide * 0.22, high / 2, long / 2))
-            draft.add("door", trim, cylinder(0.025, high * 0.86, 5).at(sx * wide * 0.1, high / 2, long / 2 + 0.04))
-    elif kind == "storage tank":
-        radius, long = draft.between(0.4, 0.55), draft.between(1.3, 1.9)
-        profile = [
-            (0.0, 0.0),
-            (radius * 0.7, 0.06),
-            (radius, 0.25),
-            (radius, long - 0.25),
-            (radius * 0.7, long - 0.06),
-            (0.0, long),
-        ]
-        tank = lathe(profile, 14)
-        if draft.chance(0.5):
-            draft.add("tank", color, tank.turned("x", 90).at(0, radius + 0.2, -long / 2))
-            for z in (-0.3, 0.3):
-                draft.add("stand", trim, box(radius * 1.7, radius, 0.14).at(0, radius / 2, z * long))
-            draft.add("valve", trim, cylinder(0.1, 0.2, 8).at(y=2 * radius + 0.28))
-        else:
-            draft.add("tank", color, tank.at(y=0.25))
-            for i in range(4):
-                leg = box(0.1, 0.6, 0.1).at(0, 0.3, radius * 0.92).turned("y", 90 * i + 45)
-                draft.add("leg", trim, leg)
-            draft.having(4, "leg")
+    {"shipping container": _shipping, "storage tank": _storage_tank}.get(kind, _future_crate)(draft, color, trim)
+
+
+def _shipping(draft: Draft, color: RGB, trim: RGB) -> None:
+    long, wide, high = draft.proportion(2.0, 4.0, ("short", "long")), 1.0, 1.05
+    draft.add("body", color, box(wide * 0.96, high * 0.96, long * 0.98).at(y=high / 2))
+    for sx in (-1, 1):
+        for sz in (-1, 1):
+            draft.add("frame", color, box(0.09, high, 0.09).at(sx * wide * 0.46, high / 2, sz * (long / 2 - 0.04)))
+        number = int(long / 0.28)
+        for i in range(number):
+            rib = box(0.05, high * 0.86, 0.12).at(sx * wide * 0.48, high / 2, (i - (number - 1) / 2) * 0.27)
+            draft.add("side", color, rib)
+        draft.add("door", color, box(wide * 0.42, high * 0.88, 0.05).at(sx * wide * 0.22, high / 2, long / 2))
+        draft.add("door", trim, cylinder(0.025, high * 0.86, 5).at(sx * wide * 0.1, high / 2, long / 2 + 0.04))
+
+
+def _storage_tank(draft: Draft, color: RGB, trim: RGB) -> None:
+    radius, long = draft.between(0.4, 0.55), draft.between(1.3, 1.9)
+    profile = [
+        (0.0, 0.0),
+        (radius * 0.7, 0.06),
+        (radius, 0.25),
+        (radius, long - 0.25),
+        (radius * 0.7, long - 0.06),
+        (0.0, long),
+    ]
+    tank = lathe(profile, 14)
+    if draft.chance(0.5):
+        draft.add("tank", color, tank.turned("x", 90).at(0, radius + 0.2, -long / 2))
+        for z in (-0.3, 0.3):
+            draft.add("stand", trim, box(radius * 1.7, radius, 0.14).at(0, radius / 2, z * long))
+        draft.add("valve", trim, cylinder(0.1, 0.2, 8).at(y=2 * radius + 0.28))
     else:
-        wide, high = draft.between(1.0, 1.5), draft.between(0.7, 1.0)
-        draft.add("body", color, box(wide, high, 0.9))
-        for sx in (-1, 1):
-            draft.add("frame", trim, box(0.16, high * 1.12, 1.0).at(sx * wide * 0.44, 0, 0))
-        draft.add("frame", trim, box(wide * 1.02, 0.12, 0.96).at(y=high * 0.28))
-        glow = draft.tint(((80, 200, 220), (120, 220, 120), (240, 160, 60)))
-        draft.add("light", glow, box(wide * 0.34, 0.12, 0.06).at(0, -high * 0.1, 0.45))
+        draft.add("tank", color, tank.at(y=0.25))
+        for i in range(4):
+            leg = box(0.1, 0.6, 0.1).at(0, 0.3, radius * 0.92).turned("y", 90 * i + 45)
+            draft.add("leg", trim, leg)
+        draft.having(4, "leg")
+
+
+def _future_crate(draft: Draft, color: RGB, trim: RGB) -> None:
+    wide, high = draft.between(1.0, 1.5), draft.between(0.7, 1.0)
+    draft.add("body", color, box(wide, high, 0.9))
+    for sx in (-1, 1):
+        draft.add("frame", trim, box(0.16, high * 1.12, 1.0).at(sx * wide * 0.44, 0, 0))
+    draft.add("frame", trim, box(wide * 1.02, 0.12, 0.96).at(y=high * 0.28))
+    glow = draft.tint(((80, 200, 220), (120, 220, 120), (240, 160, 60)))
+    draft.add("light", glow, box(wide * 0.34, 0.12, 0.06).at(0, -high * 0.1, 0.45))
 
 
 def machine(draft: Draft) -> None:

@@ -89,19 +89,28 @@ def monster(draft: Draft) -> None:
     skin = draft.tint(PAINT) if kind != "ghost" else draft.tint((WHITE, (206, 214, 226)))
     belly = draft.other(PAINT, skin)
     draft.wobble = 0.12
-    if kind == "ghost":
-        shape = [(0.0, 0.05), (0.3, 0.08), (0.5, 0.0), (0.46, 0.5), (0.42, 0.9), (0.24, 1.15), (0.0, 1.22)]
-        draft.add("body", skin, lathe(shape, 12))
-        add_pair(draft, "arm", skin, capsule(0.1, 0.4, 8).turned("z", 60).at(0.52, 0.62, 0.05))
-        _eyes(draft, (0.0, 0.84, 0.4), 2, 0.14)
-        draft.add("mouth", BLACK, ball(0.14, 0.2, 0.1, 8, 4).at(0, 0.62, 0.43))
-        return
-    if kind == "slime":
-        shape = [(0.0, 0.0), (0.7, 0.0), (0.75, 0.12), (0.6, 0.5), (0.3, 0.78), (0.0, 0.85)]
-        draft.add("body", skin, lathe(shape, 12))
-        _eyes(draft, (0.0, 0.42, 0.6), 2, 0.2)
-        draft.add("mouth", BLACK, box(0.3, 0.06, 0.1).at(0, 0.2, 0.7))
-        return
+    if kind in {"ghost", "slime"}:
+        (_ghost if kind == "ghost" else _slime)(draft, skin)
+    else:
+        _biped(draft, skin, belly)
+
+
+def _ghost(draft: Draft, skin: RGB) -> None:
+    shape = [(0.0, 0.05), (0.3, 0.08), (0.5, 0.0), (0.46, 0.5), (0.42, 0.9), (0.24, 1.15), (0.0, 1.22)]
+    draft.add("body", skin, lathe(shape, 12))
+    add_pair(draft, "arm", skin, capsule(0.1, 0.4, 8).turned("z", 60).at(0.52, 0.62, 0.05))
+    _eyes(draft, (0.0, 0.84, 0.4), 2, 0.14)
+    draft.add("mouth", BLACK, ball(0.14, 0.2, 0.1, 8, 4).at(0, 0.62, 0.43))
+
+
+def _slime(draft: Draft, skin: RGB) -> None:
+    shape = [(0.0, 0.0), (0.7, 0.0), (0.75, 0.12), (0.6, 0.5), (0.3, 0.78), (0.0, 0.85)]
+    draft.add("body", skin, lathe(shape, 12))
+    _eyes(draft, (0.0, 0.42, 0.6), 2, 0.2)
+    draft.add("mouth", BLACK, box(0.3, 0.06, 0.1).at(0, 0.2, 0.7))
+
+
+def _biped(draft: Draft, skin: RGB, belly: RGB) -> None:
     wide, high = draft.between(0.7, 1.1), draft.proportion(0.7, 1.2, ("short", "tall"))
     y = 0.3
     draft.add("body", skin, icosphere(wide, high, wide * 0.85, 2).at(y=y + high / 2))
@@ -125,7 +134,14 @@ def monster(draft: Draft) -> None:
     draft.having(eyes, "eye")
     for side in (-1, 1):
         draft.add("teeth", WHITE, cone(0.05, 0.12, 5).turned("x", 180).at(side * 0.1, y + high * 0.45, wide * 0.43))
-    if kind == "alien":
+    _crest(draft, (skin, belly), (wide, high), y)
+
+
+def _crest(draft: Draft, colors: tuple[RGB, RGB], size: tuple[float, float], y: float) -> None:
+    """Antennas or horns, perhaps a collar, on a body of width and height that stands on y."""
+    skin, belly = colors
+    wide, high = size
+    if draft.nouns[0] == "alien":
         add_limbs(draft, "antenna", skin, ((0.1, y + high * 0.93, 0), (0.2, y + high + 0.25, 0)), (0.03, 0.025))
         add_pair(draft, "antenna", belly, icosphere(0.12, 0.12, 0.12, 1).at(0.2, y + high + 0.27, 0))
         draft.features.append("with two antennas")

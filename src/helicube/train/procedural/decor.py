@@ -121,23 +121,26 @@ def potted_plant(draft: Draft) -> None:
         )
         draft.call("potted cactus", "potted plant", subclass="potted plant")
     else:
-        number = draft.count(6, 10)
-        long = draft.proportion(0.6, 1.1, ("small", "tall"))
-        droop = draft.between(0.0, 0.9)
-        for i in range(number):
-            blade = leaf_blade(
-                long * draft.between(0.7, 1.0), long * draft.between(0.16, 0.28), droop * draft.between(0.5, 1.2)
-            )
-            draft.add(
-                "leaves", green, blade.turned("x", -draft.between(5, 35)).turned("y", 360 * i / number).at(y=high)
-            )
-        if kind == "flowers":
-            petal = draft.tint(((226, 90, 140), (240, 200, 70), (204, 48, 44), (150, 90, 200), WHITE))
-            for i in range(3):
-                at = (0.14 * np.sin(2.1 * i), high + long * 0.75, 0.14 * np.cos(2.1 * i))
-                draft.add("stem", green, link((0, high, 0), at, 0.02, 5))
-                draft.add("flower", petal, icosphere(0.24, 0.2, 0.24, 1).at(*at))
-            draft.having_colored("flowers", petal)
+        _foliage(draft, green, high, flowers=kind == "flowers")
+
+
+def _foliage(draft: Draft, green: RGB, high: float, *, flowers: bool) -> None:
+    """Leaves out of a pot whose rim is at `high`, perhaps with three flowers."""
+    number = draft.count(6, 10)
+    long = draft.proportion(0.6, 1.1, ("small", "tall"))
+    droop = draft.between(0.0, 0.9)
+    for i in range(number):
+        blade = leaf_blade(
+            long * draft.between(0.7, 1.0), long * draft.between(0.16, 0.28), droop * draft.between(0.5, 1.2)
+        )
+        draft.add("leaves", green, blade.turned("x", -draft.between(5, 35)).turned("y", 360 * i / number).at(y=high))
+    if flowers:
+        petal = draft.tint(((226, 90, 140), (240, 200, 70), (204, 48, 44), (150, 90, 200), WHITE))
+        for i in range(3):
+            at = (0.14 * np.sin(2.1 * i), high + long * 0.75, 0.14 * np.cos(2.1 * i))
+            draft.add("stem", green, link((0, high, 0), at, 0.02, 5))
+            draft.add("flower", petal, icosphere(0.24, 0.2, 0.24, 1).at(*at))
+        draft.having_colored("flowers", petal)
 
 
 def household_item(draft: Draft) -> None:

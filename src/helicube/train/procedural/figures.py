@@ -42,7 +42,22 @@ def _person(draft: Draft, *, female: bool) -> None:
         add_limbs(draft, "leg", skin if bare else trousers, joints, (0.1, 0.065))
     add_pair(draft, "foot", shoe, bevel_box(0.13, 0.1, 0.28, 0.03).at(hip * 1.1, 0.05, 0.05))
     chest = leg + 0.52
-    if dress:
+    _torso(
+        draft,
+        (shirt, trousers),
+        (leg, chest, shoulder),
+        "dress" if dress else "block" if blocky else "round",
+        female=female,
+    )
+    _arms(draft, (shirt, skin), (shoulder, chest - 0.09), pose)
+    _head(draft, (skin, hair, shirt), chest, blocky=blocky, female=female)
+
+
+def _torso(draft: Draft, colors: tuple[RGB, RGB], size: tuple[float, float, float], cut: str, *, female: bool) -> None:
+    """The trunk between the heights of hips and shoulders; `size` ends with the shoulders' half width."""
+    shirt, trousers = colors
+    leg, chest, shoulder = size
+    if cut == "dress":
         draft.add(
             "dress",
             shirt,
@@ -50,7 +65,7 @@ def _person(draft: Draft, *, female: bool) -> None:
                 [(0.34, leg * 0.55), (0.16, leg + 0.12), (shoulder, chest - 0.06), (0.09, chest), (0.0, chest)], 10
             ).scaled(1, 1, 0.7),
         )
-    elif blocky:
+    elif cut == "block":
         draft.add("body", shirt, box(shoulder * 2, chest - leg + 0.04, 0.24).at(0, (chest + leg) / 2, 0))
     else:
         waist = 0.15 if female else 0.18
@@ -69,8 +84,6 @@ def _person(draft: Draft, *, female: bool) -> None:
                 1.05, 1, 0.72
             ),
         )
-    _arms(draft, (shirt, skin), (shoulder, chest - 0.09), pose)
-    _head(draft, (skin, hair, shirt), chest, blocky=blocky, female=female)
 
 
 def _arms(draft: Draft, colors: tuple[RGB, RGB], at: tuple[float, float], pose: str) -> None:

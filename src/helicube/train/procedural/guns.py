@@ -28,6 +28,9 @@ def _guard(draft: Draft, color: RGB, z: float, y: float) -> None:
     draft.add("trigger", color, tube(path, 0.024, 5), box(0.04, 0.13, 0.04).at(0, y - 0.08, z))
 
 
+_HANDLE = ((-0.22, 0.1), (0.1, 0.1), (0.0, -0.55), (-0.36, -0.55))
+
+
 def pistol(draft: Draft) -> None:
     """Automatic pistols, revolvers, flintlocks and ray guns."""
     kind = draft.pick(("pistol", "pistol", "revolver", "flintlock pistol", "blaster"))
@@ -40,52 +43,61 @@ def pistol(draft: Draft) -> None:
     )
     draft.material = "metal"
     long = draft.proportion(0.85, 1.3, ("short", "long"))
-    handle = _side([(-0.22, 0.1), (0.1, 0.1), (0.0, -0.55), (-0.36, -0.55)], 0.2)
-    if kind == "pistol":
-        draft.add("slide", steel, bevel_box(0.22, 0.22, long, 0.03).at(0, 0.22, long / 2 - 0.3))
-        frame = draft.other(_GUN, steel) if draft.chance(0.4) else steel
-        draft.add("frame", frame, box(0.19, 0.12, long * 0.85).at(0, 0.08, long * 0.38 - 0.25))
-        draft.add("grip", grip, handle)
-        draft.add(
-            "sight", frame, box(0.05, 0.06, 0.06).at(0, 0.35, long - 0.38), box(0.1, 0.06, 0.05).at(0, 0.35, -0.24)
-        )
-        draft.add("muzzle", BLACK, _barrel(0.06, long - 0.4, long - 0.27, 0.23))
-    elif kind == "revolver":
-        draft.add(
-            "barrel", steel, _barrel(0.08, 0.1, long, 0.26), box(0.1, 0.1, long - 0.1).at(0, 0.16, long / 2 + 0.05)
-        )
-        draft.add("cylinder", steel, cylinder(0.17, 0.34, 6).turned("x", 90).at(0, 0.2, 0.1))
-        draft.add("frame", steel, _side([(-0.25, 0.3), (-0.15, 0.36), (0.32, 0.36), (0.32, 0.02), (-0.2, 0.02)], 0.12))
-        draft.add("grip", grip, _side([(-0.26, 0.2), (0.02, 0.06), (-0.14, -0.45), (-0.46, -0.42)], 0.18))
-        draft.add("hammer", steel, box(0.06, 0.14, 0.06).turned("x", -30).at(0, 0.38, -0.26))
-    elif kind == "flintlock pistol":
-        draft.add(
-            "barrel",
-            steel,
-            lathe([(0.0, 0.0), (0.09, 0.0), (0.07, long), (0.1, long + 0.05), (0.0, long + 0.05)], 8)
-            .turned("x", 90)
-            .at(0, 0.26, -0.1),
-        )
-        stock = [(long * 0.75, 0.2), (long * 0.75, 0.1), (0.0, 0.02), (-0.35, -0.35), (-0.52, -0.25), (-0.15, 0.24)]
-        draft.add("grip", draft.tint(WOOD), _side(stock, 0.16))
-        draft.add("hammer", draft.tint(GOLD), box(0.05, 0.2, 0.08).turned("x", -25).at(0.08, 0.36, -0.05))
-    else:
-        paint = draft.tint(PAINT)
-        draft.add(
-            "body",
-            paint,
-            lathe([(0.0, -0.4), (0.2, -0.3), (0.24, 0.0), (0.14, 0.3), (0.0, 0.3)], 10).turned("x", 90).at(0, 0.24, 0),
-        )
-        for i in range(3):
-            draft.add(
-                "ring",
-                draft.other((WHITE, *METAL), paint),
-                cylinder(0.16 - 0.03 * i, 0.06, 10).turned("x", 90).at(0, 0.24, 0.34 + 0.14 * i),
-            )
-        draft.add("barrel", paint, _barrel(0.07, 0.2, 0.75, 0.24))
-        draft.add("muzzle", draft.pieces[1].color, icosphere(0.18, 0.18, 0.18, 1).at(0, 0.24, 0.8))
-        draft.add("grip", grip, handle)
+    makers = {"pistol": _automatic, "revolver": _revolver, "flintlock pistol": _flintlock, "blaster": _blaster}
+    makers[kind](draft, (steel, grip), long)
     _guard(draft, steel, 0.16, 0.05)
+
+
+def _automatic(draft: Draft, colors: tuple[RGB, RGB], long: float) -> None:
+    steel, grip = colors
+    draft.add("slide", steel, bevel_box(0.22, 0.22, long, 0.03).at(0, 0.22, long / 2 - 0.3))
+    frame = draft.other(_GUN, steel) if draft.chance(0.4) else steel
+    draft.add("frame", frame, box(0.19, 0.12, long * 0.85).at(0, 0.08, long * 0.38 - 0.25))
+    draft.add("grip", grip, _side(list(_HANDLE), 0.2))
+    draft.add("sight", frame, box(0.05, 0.06, 0.06).at(0, 0.35, long - 0.38), box(0.1, 0.06, 0.05).at(0, 0.35, -0.24))
+    draft.add("muzzle", BLACK, _barrel(0.06, long - 0.4, long - 0.27, 0.23))
+
+
+def _revolver(draft: Draft, colors: tuple[RGB, RGB], long: float) -> None:
+    steel, grip = colors
+    draft.add("barrel", steel, _barrel(0.08, 0.1, long, 0.26), box(0.1, 0.1, long - 0.1).at(0, 0.16, long / 2 + 0.05))
+    draft.add("cylinder", steel, cylinder(0.17, 0.34, 6).turned("x", 90).at(0, 0.2, 0.1))
+    draft.add("frame", steel, _side([(-0.25, 0.3), (-0.15, 0.36), (0.32, 0.36), (0.32, 0.02), (-0.2, 0.02)], 0.12))
+    draft.add("grip", grip, _side([(-0.26, 0.2), (0.02, 0.06), (-0.14, -0.45), (-0.46, -0.42)], 0.18))
+    draft.add("hammer", steel, box(0.06, 0.14, 0.06).turned("x", -30).at(0, 0.38, -0.26))
+
+
+def _flintlock(draft: Draft, colors: tuple[RGB, RGB], long: float) -> None:
+    steel, _ = colors
+    draft.add(
+        "barrel",
+        steel,
+        lathe([(0.0, 0.0), (0.09, 0.0), (0.07, long), (0.1, long + 0.05), (0.0, long + 0.05)], 8)
+        .turned("x", 90)
+        .at(0, 0.26, -0.1),
+    )
+    stock = [(long * 0.75, 0.2), (long * 0.75, 0.1), (0.0, 0.02), (-0.35, -0.35), (-0.52, -0.25), (-0.15, 0.24)]
+    draft.add("grip", draft.tint(WOOD), _side(stock, 0.16))
+    draft.add("hammer", draft.tint(GOLD), box(0.05, 0.2, 0.08).turned("x", -25).at(0.08, 0.36, -0.05))
+
+
+def _blaster(draft: Draft, colors: tuple[RGB, RGB], _long: float) -> None:
+    _, grip = colors
+    paint = draft.tint(PAINT)
+    draft.add(
+        "body",
+        paint,
+        lathe([(0.0, -0.4), (0.2, -0.3), (0.24, 0.0), (0.14, 0.3), (0.0, 0.3)], 10).turned("x", 90).at(0, 0.24, 0),
+    )
+    for i in range(3):
+        draft.add(
+            "ring",
+            draft.other((WHITE, *METAL), paint),
+            cylinder(0.16 - 0.03 * i, 0.06, 10).turned("x", 90).at(0, 0.24, 0.34 + 0.14 * i),
+        )
+    draft.add("barrel", paint, _barrel(0.07, 0.2, 0.75, 0.24))
+    draft.add("muzzle", draft.pieces[1].color, icosphere(0.18, 0.18, 0.18, 1).at(0, 0.24, 0.8))
+    draft.add("grip", grip, _side(list(_HANDLE), 0.2))
 
 
 def rifle(draft: Draft) -> None:

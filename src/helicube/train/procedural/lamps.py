@@ -134,32 +134,14 @@ def candle(draft: Draft) -> None:
     metal = draft.other((*GOLD, *METAL, *DARK_METAL), wax)
     spots = [(0.0, 0.0)]
     if holder == "dish":
-        profile = [(0.0, -0.06), (0.3, -0.06), (0.42, 0.04), (0.4, 0.07), (0.28, 0.0), (0.0, 0.0)]
-        draft.add("holder", metal, lathe(profile, 14))
-        loop = torus(0.11, 0.05, 10, 5).turned("x", 90).at(0.48, 0.02)
-        draft.add("holder", metal, loop)
-        draft.features.append("in a holder")
-    elif holder in {"stick", "candelabra"}:
+        _dish(draft, metal)
+    elif holder != "none":
         stem = draft.between(0.6, 1.0)
-        profile = [
-            (0.0, -stem),
-            (0.32, -stem),
-            (0.28, -stem + 0.07),
-            (0.06, -stem + 0.14),
-            (0.05, -0.1),
-            (0.16, 0.0),
-            (0.0, 0.0),
-        ]
-        draft.add("holder", metal, lathe(profile, 10))
+        _stick(draft, metal, stem)
         if holder == "candelabra":
             radius, high = 0.075, draft.between(0.3, 0.45)
             spots += [(-0.5, 0.0), (0.5, 0.0)]
-            draft.call("candelabra", "candle", subclass="candle")
-            draft.having(3, "candle")
-            for side in (1, -1):
-                path = (arc(0.25, 180, 360, 6) + np.array([0.25, 0, 0])) * np.array([side, 1, 1])
-                draft.add("holder", metal, tube(path + np.array([0, -0.05, 0]), 0.04, 6))
-                draft.add("holder", metal, cylinder(0.06, 0.1, 8, top=0.12).at(side * 0.5, -0.03))
+            _arms(draft, metal)
     lit = draft.chance(0.75)
     for x, z in spots:
         draft.add("candle", wax, cylinder(radius, high, 10).at(x, high / 2, z))
@@ -170,6 +152,29 @@ def candle(draft: Draft) -> None:
             draft.add("flame", _FIRE[0], inner.at(x, high + 0.05, z))
     if lit:
         draft.adjectives.append("lit")
+
+
+def _dish(draft: Draft, metal: RGB) -> None:
+    profile = [(0.0, -0.06), (0.3, -0.06), (0.42, 0.04), (0.4, 0.07), (0.28, 0.0), (0.0, 0.0)]
+    draft.add("holder", metal, lathe(profile, 14))
+    loop = torus(0.11, 0.05, 10, 5).turned("x", 90).at(0.48, 0.02)
+    draft.add("holder", metal, loop)
+    draft.features.append("in a holder")
+
+
+def _stick(draft: Draft, metal: RGB, stem: float) -> None:
+    base = [(0.0, -stem), (0.32, -stem), (0.28, -stem + 0.07), (0.06, -stem + 0.14)]
+    draft.add("holder", metal, lathe([*base, (0.05, -0.1), (0.16, 0.0), (0.0, 0.0)], 10))
+
+
+def _arms(draft: Draft, metal: RGB) -> None:
+    """Two arms of a candelabra beside its stick."""
+    draft.call("candelabra", "candle", subclass="candle")
+    draft.having(3, "candle")
+    for side in (1, -1):
+        path = (arc(0.25, 180, 360, 6) + np.array([0.25, 0, 0])) * np.array([side, 1, 1])
+        draft.add("holder", metal, tube(path + np.array([0, -0.05, 0]), 0.04, 6))
+        draft.add("holder", metal, cylinder(0.06, 0.1, 8, top=0.12).at(side * 0.5, -0.03))
 
 
 def torch(draft: Draft) -> None:

@@ -196,24 +196,9 @@ def bird(draft: Draft) -> None:
     )
     draft.add("beak", beak, bill)
     flying = kind == "eagle" or (kind == "bird" and draft.chance(0.4))
+    _wings(draft, (body if kind == "eagle" else second, beak), flying=flying)
     for side in (-1, 1):
-        word = "left" if side > 0 else "right"
         draft.add("eyes", BLACK, icosphere(0.07, 0.08, 0.07, 0).at(side * 0.15, head[0] + 0.1, head[1] + 0.1))
-        if flying:
-            wing = extrude([(0.0, 0.3), (0.0, -0.25), (0.75, -0.35), (1.25, -0.12), (0.7, 0.28)], 0.08)
-            wing = wing.turned("x", 90).turned("z", draft.between(5, 25)).at(0.18, 0.72, 0.05)
-            draft.add(f"wing {word}", second if kind != "eagle" else body, wing if side > 0 else wing.mirrored("x"))
-        else:
-            draft.add(
-                f"wing {word}", second, ball(0.14, 0.42, 0.75, 8, 6).turned("x", -18).at(side * 0.27, 0.66, -0.06)
-            )
-        if not flying:
-            draft.add(
-                "leg",
-                beak,
-                link((side * 0.13, 0.42, 0.0), (side * 0.14, 0.04, 0.02), 0.035, 5),
-                ball(0.2, 0.06, 0.26, 6, 4).at(side * 0.14, 0.03, 0.08),
-            )
     tail = extrude([(-0.1, 0.0), (0.1, 0.0), (0.2, -0.45), (-0.2, -0.45)], 0.08).turned(
         "x", 90 + (30 if kind == "chicken" else 8)
     )
@@ -224,6 +209,22 @@ def bird(draft: Draft) -> None:
                 "comb", (204, 48, 44), icosphere(0.1, 0.16, 0.14, 0).at(0, head[0] + 0.25, head[1] + 0.1 - 0.1 * i)
             )
     draft.adjectives += ["flying"] if flying else []
+
+
+def _wings(draft: Draft, colors: tuple[RGB, RGB], *, flying: bool) -> None:
+    """Spread wings of a flying bird, or folded wings and legs of a standing one."""
+    plumage, leg = colors
+    for side in (-1, 1):
+        word = "left" if side > 0 else "right"
+        if flying:
+            wing = extrude([(0.0, 0.3), (0.0, -0.25), (0.75, -0.35), (1.25, -0.12), (0.7, 0.28)], 0.08)
+            wing = wing.turned("x", 90).turned("z", draft.between(5, 25)).at(0.18, 0.72, 0.05)
+            draft.add(f"wing {word}", plumage, wing if side > 0 else wing.mirrored("x"))
+            continue
+        folded = ball(0.14, 0.42, 0.75, 8, 6).turned("x", -18).at(side * 0.27, 0.66, -0.06)
+        draft.add(f"wing {word}", plumage, folded)
+        draft.add("leg", leg, link((side * 0.13, 0.42, 0.0), (side * 0.14, 0.04, 0.02), 0.035, 5))
+        draft.add("leg", leg, ball(0.2, 0.06, 0.26, 6, 4).at(side * 0.14, 0.03, 0.08))
 
 
 def _upright(draft: Draft, kind: str) -> None:

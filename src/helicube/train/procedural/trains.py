@@ -64,14 +64,18 @@ def train(draft: Draft) -> None:
     for side in (-1, 1):
         draft.add("light", LIGHT[1], box(0.16, 0.12, 0.1).at(side * 0.32, low + 0.28, front - 0.03))
     if kind in {"electric train", "tram"}:
-        draft.add(
-            "pantograph",
-            DARK_METAL[1],
-            link((0, top, -0.2), (0, top + 0.25, 0.1), 0.03, 5),
-            link((0, top + 0.25, 0.1), (0, top + 0.5, -0.2), 0.03, 5),
-        )
-        draft.add("pantograph", DARK_METAL[1], box(0.7, 0.05, 0.1).at(0, top + 0.5, -0.2))
+        _pantograph(draft, top)
     _rail_wheels(draft, DARK_METAL[1], [-front + 0.4, -front + 0.8, front - 0.9, front - 0.5], 0.18, 0.76)
+
+
+def _pantograph(draft: Draft, top: float) -> None:
+    draft.add(
+        "pantograph",
+        DARK_METAL[1],
+        link((0, top, -0.2), (0, top + 0.25, 0.1), 0.03, 5),
+        link((0, top + 0.25, 0.1), (0, top + 0.5, -0.2), 0.03, 5),
+    )
+    draft.add("pantograph", DARK_METAL[1], box(0.7, 0.05, 0.1).at(0, top + 0.5, -0.2))
 
 
 def _steam(draft: Draft, paint: RGB, trim: RGB) -> None:

@@ -28,48 +28,57 @@ def book(draft: Draft) -> None:
     cover = draft.tint((*CLOTH, *PAINT[:8]))
     draft.call("book")
     draft.wobble = 0.06
-    if kind == "closed":
-        _closed(draft, cover, 0.0, 0.0)
-        if draft.chance(0.5):
-            badge = draft.other((*GOLD, WHITE, BLACK), cover)
-            draft.add(
-                "badge",
-                badge,
-                extrude(star_outline(5, 0.2, 0.1), 0.03)
-                .turned("x", -90)
-                .at(0.02, draft.pieces[0].solid.vertices[:, 1].max(), 0),
-            )
-            draft.features.append("with a star on the cover")
-        if draft.chance(0.5):
-            draft.pieces[:] = [type(p)(p.part, p.solid.turned("x", 90), p.color) for p in draft.pieces]
-    elif kind == "stack":
-        number = draft.count(2, 5)
-        y = 0.0
-        for i in range(number):
-            color = draft.tint((*CLOTH, *PAINT[:8])) if i else cover
-            y += _closed(draft, color, y, draft.between(-25, 25))
-        draft.nouns = [f"stack of {('two', 'three', 'four', 'five')[number - 2]} books", "stack of books"]
-    elif kind == "scroll":
-        draft.call("scroll", "book", subclass="scroll")
-        paper = draft.tint((_PAGE, (222, 206, 160), (206, 180, 130)))
-        draft.add("paper", paper, cylinder(0.16, 1.3, 10).turned("z", 90).at(y=0.16))
-        for side in (-1, 1):
-            draft.add(
-                "rod",
-                draft.tint(WOOD),
-                cylinder(0.06, 0.22, 8).turned("z", 90).at(side * 0.74, 0.16),
-                icosphere(0.17, 0.17, 0.17, 1).at(side * 0.88, 0.16, 0),
-            )
-        draft.add("seal", (190, 40, 44), cylinder(0.18, 0.3, 10).turned("z", 90).at(y=0.16))
-    else:
-        draft.adjectives.append("open")
-        for side in (-1, 1):
-            page = frustum((0.62, -0.42, 0.42), (0.6, -0.42, 0.42), 0.03, 0.13).at(side * 0.31)
-            draft.add("pages", _PAGE, page.turned("z", side * 8))
-            draft.add("cover", cover, box(0.68, 0.05, 0.94).at(side * 0.34, 0.0, 0).turned("z", side * 8))
-            for i in range(4):
-                line = box(0.4, 0.012, 0.03).at(side * 0.32, 0.135, (i - 1.5) * 0.16).turned("z", side * 8)
-                draft.add("text", (110, 100, 92), line)
+    {"closed": _single, "stack": _stack, "scroll": _scroll}.get(kind, _open)(draft, cover)
+
+
+def _single(draft: Draft, cover: RGB) -> None:
+    _closed(draft, cover, 0.0, 0.0)
+    if draft.chance(0.5):
+        badge = draft.other((*GOLD, WHITE, BLACK), cover)
+        draft.add(
+            "badge",
+            badge,
+            extrude(star_outline(5, 0.2, 0.1), 0.03)
+            .turned("x", -90)
+            .at(0.02, draft.pieces[0].solid.vertices[:, 1].max(), 0),
+        )
+        draft.features.append("with a star on the cover")
+    if draft.chance(0.5):
+        draft.pieces[:] = [type(p)(p.part, p.solid.turned("x", 90), p.color) for p in draft.pieces]
+
+
+def _stack(draft: Draft, cover: RGB) -> None:
+    number = draft.count(2, 5)
+    y = 0.0
+    for i in range(number):
+        color = draft.tint((*CLOTH, *PAINT[:8])) if i else cover
+        y += _closed(draft, color, y, draft.between(-25, 25))
+    draft.nouns = [f"stack of {('two', 'three', 'four', 'five')[number - 2]} books", "stack of books"]
+
+
+def _scroll(draft: Draft, _cover: RGB) -> None:
+    draft.call("scroll", "book", subclass="scroll")
+    paper = draft.tint((_PAGE, (222, 206, 160), (206, 180, 130)))
+    draft.add("paper", paper, cylinder(0.16, 1.3, 10).turned("z", 90).at(y=0.16))
+    for side in (-1, 1):
+        draft.add(
+            "rod",
+            draft.tint(WOOD),
+            cylinder(0.06, 0.22, 8).turned("z", 90).at(side * 0.74, 0.16),
+            icosphere(0.17, 0.17, 0.17, 1).at(side * 0.88, 0.16, 0),
+        )
+    draft.add("seal", (190, 40, 44), cylinder(0.18, 0.3, 10).turned("z", 90).at(y=0.16))
+
+
+def _open(draft: Draft, cover: RGB) -> None:
+    draft.adjectives.append("open")
+    for side in (-1, 1):
+        page = frustum((0.62, -0.42, 0.42), (0.6, -0.42, 0.42), 0.03, 0.13).at(side * 0.31)
+        draft.add("pages", _PAGE, page.turned("z", side * 8))
+        draft.add("cover", cover, box(0.68, 0.05, 0.94).at(side * 0.34, 0.0, 0).turned("z", side * 8))
+        for i in range(4):
+            line = box(0.4, 0.012, 0.03).at(side * 0.32, 0.135, (i - 1.5) * 0.16).turned("z", side * 8)
+            draft.add("text", (110, 100, 92), line)
 
 
 def _closed(draft: Draft, cover: RGB, y: float, turn: float) -> float:
@@ -135,41 +144,48 @@ def ornament(draft: Draft) -> None:
     draft.wobble = 0.06
     color = draft.tint((*PAINT, *GOLD))
     thick = draft.between(0.3, 0.55)
-    if kind == "heart":
-        color = draft.tint(((204, 40, 50), (172, 30, 44), (236, 110, 150), *PAINT[:3]))
-        t = np.linspace(0, 2 * np.pi, 21)[:-1] + 0.01
-        heart = (
-            np.stack(
-                [16 * np.sin(t) ** 3, 13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t)], axis=1
-            )
-            / 17
-        )
-        draft.add("heart", color, _puffed(heart, thick))
-    elif kind == "star":
-        color = draft.tint((*GOLD, *GOLD, *PAINT))
-        points = draft.pick((5, 5, 6))
-        draft.add("star", color, _puffed(star_outline(points, 1.0, draft.between(0.45, 0.55)), thick))
-        draft.having(points, "point")
-    elif kind == "snowflake":
-        color = draft.tint((WHITE, (190, 220, 240), (148, 198, 236)))
-        for i in range(3):
-            draft.add("snowflake", color, box(0.14, 2.0, 0.16).turned("z", 60 * i))
-        for i in range(6):
-            for side in (-1, 1):
-                twig = box(0.1, 0.42, 0.14).at(y=0.2).turned("z", side * 45).at(y=0.55)
-                draft.add("snowflake", color, twig.turned("z", 60 * i))
-    elif kind == "bauble":
-        draft.add("ball", color, icosphere(1.0, 1.0, 1.0, 2))
-        draft.add(
-            "band",
-            draft.other((WHITE, *GOLD, *PAINT), color),
-            lathe([(0.5, -0.1), (0.515, 0.0), (0.5, 0.1)], 16).scaled(1.005, 1, 1.005),
-        )
-        draft.add(
-            "cap", GOLD[0], cylinder(0.14, 0.14, 10).at(y=0.54), torus(0.09, 0.04, 10, 5).turned("x", 90).at(y=0.66)
-        )
+    makers = {"heart": _heart, "star": _star, "snowflake": _snowflake, "bauble": _bauble}
+    if kind in makers:
+        makers[kind](draft, color, thick)
     else:
         _snowman(draft)
+
+
+def _heart(draft: Draft, _color: RGB, thick: float) -> None:
+    color = draft.tint(((204, 40, 50), (172, 30, 44), (236, 110, 150), *PAINT[:3]))
+    t = np.linspace(0, 2 * np.pi, 21)[:-1] + 0.01
+    heart = (
+        np.stack([16 * np.sin(t) ** 3, 13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t)], axis=1)
+        / 17
+    )
+    draft.add("heart", color, _puffed(heart, thick))
+
+
+def _star(draft: Draft, _color: RGB, thick: float) -> None:
+    color = draft.tint((*GOLD, *GOLD, *PAINT))
+    points = draft.pick((5, 5, 6))
+    draft.add("star", color, _puffed(star_outline(points, 1.0, draft.between(0.45, 0.55)), thick))
+    draft.having(points, "point")
+
+
+def _snowflake(draft: Draft, _color: RGB, _thick: float) -> None:
+    color = draft.tint((WHITE, (190, 220, 240), (148, 198, 236)))
+    for i in range(3):
+        draft.add("snowflake", color, box(0.14, 2.0, 0.16).turned("z", 60 * i))
+    for i in range(6):
+        for side in (-1, 1):
+            twig = box(0.1, 0.42, 0.14).at(y=0.2).turned("z", side * 45).at(y=0.55)
+            draft.add("snowflake", color, twig.turned("z", 60 * i))
+
+
+def _bauble(draft: Draft, color: RGB, _thick: float) -> None:
+    draft.add("ball", color, icosphere(1.0, 1.0, 1.0, 2))
+    draft.add(
+        "band",
+        draft.other((WHITE, *GOLD, *PAINT), color),
+        lathe([(0.5, -0.1), (0.515, 0.0), (0.5, 0.1)], 16).scaled(1.005, 1, 1.005),
+    )
+    draft.add("cap", GOLD[0], cylinder(0.14, 0.14, 10).at(y=0.54), torus(0.09, 0.04, 10, 5).turned("x", 90).at(y=0.66))
 
 
 def _puffed(outline: Floats, thick: float) -> Solid:
