@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import os
 import platform
 import statistics
 import time
@@ -168,7 +169,7 @@ def main() -> None:
         record = {
             "date": time.strftime("%Y-%m-%d"),
             "machine": {
-                "system": platform.platform(terse=True),
+                "system": f"{platform.system()} {platform.machine()}",
                 "cpu": cpu_name(),
                 "python": platform.python_version(),
             },
@@ -176,6 +177,8 @@ def main() -> None:
             "command": f"python benchmarks/geometry.py --cells {options.cells} --repeats {options.repeats}",
             "max_triangles": options.max_triangles,
             "probe_ms": probe,
+            # Runnable processes; above the number of cores, only the CPU column can be trusted.
+            "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
             "fields": results,
         }
         options.output.parent.mkdir(parents=True, exist_ok=True)
