@@ -1,4 +1,4 @@
-"""Meshes as binary glTF 2.0 (https://registry.khronos.org/glTF/specs/2.0/glTF-2.0.html)."""
+"""Meshes as binary glTF. Source: Khronos Group, glTF 2.0 Specification, sections 3.6, 3.7, 3.9 and 4.4."""
 
 from __future__ import annotations
 

@@ -115,12 +115,7 @@ def extract_surface(
     start = time.perf_counter()
     grid, meter = options.grid, _Meter(query)
     lattice = sample_near_surface(
-        meter,
-        grid,
-        levels=options.levels,
-        bend=options.bend,
-        batch_points=options.batch_points,
-        seed_cells=seed_cells,
+        meter, grid, levels=options.levels, bend=options.bend, batch_points=options.batch_points, seed_cells=seed_cells
     )
     sampled = time.perf_counter()
     index, faces = march(lattice.values)  # (v, 3), (f, 3)
