@@ -208,7 +208,7 @@ def test_recolouring_moves_equal_colours_together_and_keeps_shading() -> None:
 def test_recolouring_leaves_alone_what_it_could_make_false() -> None:
     rng = np.random.default_rng(0)
     gold = surface((226, 184, 62))
-    for captions in (("a golden sword",), ("a purple sword",), ("a snowy rock",)):
+    for captions in (("a golden sword",), ("a purple sword",), ("a snowy rock",), ("a yellow-roofed house",)):
         fresh, texts = recolor(gold, captions, rng, True)
         assert np.array_equal(fresh, gold)
         assert texts == captions

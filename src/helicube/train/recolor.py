@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,6 +39,9 @@ _IMPLIED = frozenset(
     )
 )  # fmt: skip
 
+# "red-roofed".
+_COMPOUND = re.compile(rf"\b(?:{'|'.join(COLOR_NAMES)})-\w")
+
 # Typical (hue in degrees, saturation, value) of the colours to paint with.
 _PAINTS: dict[str, tuple[float, float, float]] = {
     "red": (2, 0.78, 0.8), "orange": (27, 0.8, 0.92), "yellow": (47, 0.74, 0.94), "green": (130, 0.6, 0.63),
@@ -48,18 +52,15 @@ _PAINTS: dict[str, tuple[float, float, float]] = {
     "beige": (38, 0.28, 0.86), "light green": (100, 0.38, 0.84), "light brown": (29, 0.52, 0.8),
 }  # fmt: skip
 
-# Colour names that shade into each other: tones of one material, which are repainted together.
-_FAMILIES: tuple[frozenset[str], ...] = (
-    frozenset({"brown", "light brown", "dark brown", "beige"}),
-    frozenset({"red", "dark red"}),
-    frozenset({"orange", "light brown", "yellow"}),
-    frozenset({"green", "dark green", "light green", "olive green"}),
-    frozenset({"blue", "dark blue", "light blue"}),
+# Grays that shade into each other.
+_GRAYS: tuple[frozenset[str], ...] = (
     frozenset({"white", "light gray"}),
     frozenset({"gray", "light gray", "dark gray"}),
-    frozenset({"purple", "pink"}),
-    frozenset({"teal", "light blue"}),
 )
+# Chromatic colours whose hues are nearer than this, in turns, are tones of one material and are repainted together.
+_SAME_HUE = 0.045
+# So are colours nearer than this in sRGB: a speckled texture is gray here and brown there.
+_NEAR = 0.16
 # How likely a colour is chosen for repainting; gray and black are mostly metal, glass and tires.
 _NEUTRAL_CHANCE = {"black": 0.15, "dark gray": 0.15, "gray": 0.3, "light gray": 0.4, "white": 0.6}
 
@@ -94,7 +95,7 @@ def recolor(
         return face_colors, tuple(captions)
     painted = palette.copy()
     taken = {name for name, share in shares.items() if share >= 0.02}
-    for group in _groups(shares, rng):
+    for group in _groups(shares, _means(names, palette, counts), rng):
         target = _target(taken, group, rng)
         taken.add(target)
         rows = [i for i, name in enumerate(names) if name in group]
@@ -107,15 +108,16 @@ def recolor(
 
 
 def _implied(captions: Sequence[str]) -> bool:
-    return any(word in _IMPLIED for caption in captions for word in caption.lower().replace(",", " ").split())
+    text = " ".join(captions).lower()
+    return bool(_COMPOUND.search(text)) or any(word in _IMPLIED for word in text.replace(",", " ").split())
 
 
 def _said(captions: Sequence[str]) -> set[str]:
     return {name for caption in captions for name in color_words(caption)}
 
 
-def _groups(shares: dict[str, float], rng: np.random.Generator) -> list[set[str]]:
-    """One to three disjoint sets of colour names to repaint, the most common first."""
+def _groups(shares: dict[str, float], means: dict[str, list[float]], rng: np.random.Generator) -> list[set[str]]:
+    """One to three disjoint sets of colour names to repaint, the commonest first."""
     wanted = int(rng.integers(1, 4))
     groups: list[set[str]] = []
     used: set[str] = set()
@@ -123,11 +125,29 @@ def _groups(shares: dict[str, float], rng: np.random.Generator) -> list[set[str]
         chosen = rng.random() < _NEUTRAL_CHANCE.get(name, 0.95)
         if name in used or shares[name] < 0.05 or not chosen or len(groups) == wanted:
             continue
-        family = set().union(*(f for f in _FAMILIES if name in f), {name})
-        group = {other for other in family if other in shares} - used
+        group = {other for other in means if _shade(name, other, means)} - used
         used |= group
         groups.append(group)
     return groups
+
+
+def _means(names: list[str], palette: NDArray[np.uint8], counts: NDArray[np.int64]) -> dict[str, list[float]]:
+    """Mean sRGB in 0 … 1 of the faces of every name, in the order of first appearance."""
+    means: dict[str, list[float]] = {}
+    for name in dict.fromkeys(names):
+        rows = [i for i, other in enumerate(names) if other == name]
+        means[name] = np.average(palette[rows] / 255.0, axis=0, weights=counts[rows]).tolist()
+    return means
+
+
+def _shade(name: str, other: str, means: dict[str, list[float]]) -> bool:
+    """Whether two colours are tones of one material: near in sRGB, of one hue, or grays next to each other."""
+    if name == other or float(np.linalg.norm(np.subtract(means[name], means[other]))) < _NEAR:
+        return True
+    if name in _NEUTRAL_CHANCE or other in _NEUTRAL_CHANCE:
+        return any(name in grays and other in grays for grays in _GRAYS)
+    hue, other_hue = (colorsys.rgb_to_hsv(*means[key])[0] for key in (name, other))
+    return abs((hue - other_hue + 0.5) % 1 - 0.5) < _SAME_HUE
 
 
 def _target(taken: set[str], group: set[str], rng: np.random.Generator) -> str:
