@@ -8,8 +8,7 @@ Shapes: V entries, N texts, C width of the sentence encoder, D width of the tabl
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,24 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from helicube.errors import InputError
-from helicube.models.cube.text_vocab import plain_words
-from helicube.train.class_words import CLASS_OF_WORD, CLASS_WORDS
-from helicube.train.extra_nouns import EXTRA_NOUNS
-from helicube.train.sense_vectors import THINGS, SenseVectors, SenseWeights, unit
+from helicube.train.sense_vectors import SenseVectors, SenseWeights, unit
 from helicube.train.teacher import SentenceTeacher
-from helicube.train.wordnet import Sense, WordNet
+from helicube.train.text_entries import add_own_words, choose_entries, is_thing, own_words
+from helicube.train.wordnet import WordNet
 
 __all__ = ["DistillConfig", "distill_static_vectors"]
 
 Vectors = NDArray[np.float32]
 
-_PIECE = re.compile(r"(##)?[a-z0-9]+")
-_PHRASE = re.compile(r"[a-z0-9]+( [a-z0-9]+){1,2}")
-# Phrases that begin with one of these, or with a colour, stay two words: "yellow jacket" is asked for as a jacket.
-_LOOKS = frozenset(
-    {"big", "small", "large", "little", "long", "short", "wide", "flat", "low", "tall", "old", "new", "dark", "light"}
-)
 _FUNCTION_WORDS = frozenset(
     (
         "with", "without", "of", "in", "on", "from", "for", "at", "by", "under", "over", "near", "beside", "made",
@@ -51,6 +41,10 @@ class DistillConfig:
 
     # D, the width of the table.
     width: int = 128
+    # Word pieces held whether or not the dictionary has them: the commonest words of all kinds.
+    num_commonest: int = 4000
+    # Words that the sentence encoder reads as more pieces are left out.
+    max_pieces: int = 3
     # Phrases kept: those that their words say least about.
     num_phrases: int = 5000
     # Weight in the mean of words that name or describe nothing ("with", "of").
@@ -64,7 +58,6 @@ def distill_static_vectors(
     *,
     teacher: Path,
     wordnet: Path,
-    word_list: Path,
     config: DistillConfig | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
@@ -74,8 +67,6 @@ def distill_static_vectors(
         out: folder to write to; made if need be.
         teacher: folder of all-MiniLM-L6-v2 (`SentenceTeacher`).
         wordnet: WordNet's dictionary folder (`WordNet`).
-        word_list: common English words, one a line, names capitalised (Debian: package wamerican-large,
-            /usr/share/dict/american-english-large); rarer words are left to their pieces.
         config: sizes and weights.
         progress: told the number of texts embedded and their total.
 
@@ -83,13 +74,12 @@ def distill_static_vectors(
         MissingExtraError, CheckpointError, InputError: see `SentenceTeacher` and `WordNet`.
     """
     config = config or DistillConfig()
-    if not word_list.is_file():
-        raise InputError(f"{word_list} is missing; --words needs a list of words (Debian: package wamerican-large)")
-    common = frozenset(line for line in word_list.read_text(encoding="utf-8").splitlines() if line.islower())
     dictionary, encoder = WordNet(wordnet), SentenceTeacher(teacher)
     add_own_words(dictionary)
-    words, phrases = choose_entries(encoder.word_pieces(), dictionary, common)
-    senses = SenseVectors(dictionary, frozenset(words), config.senses)
+    words, phrases = choose_entries(
+        encoder, dictionary, num_commonest=config.num_commonest, max_pieces=config.max_pieces
+    )
+    senses = SenseVectors(dictionary, frozenset(encoder.word_pieces()), config.senses)
     texts = senses.texts([*words, *phrases])
     report = (lambda done: progress(done, len(texts))) if progress is not None else None
     senses.learn(texts, encoder.embed(texts, report))
@@ -101,54 +91,9 @@ def distill_static_vectors(
     return len(entries)
 
 
-def add_own_words(dictionary: WordNet) -> None:
-    """Teach the dictionary the words of the catalogue's classes, and things that it is too old to know."""
-    for word, (kind, gloss) in EXTRA_NOUNS.items():
-        parents = [sense.key for sense in dictionary.of(kind, "n") if sense.category in THINGS][:1]
-        key = f"n+{word}"
-        plain = _plain(word)
-        dictionary.insert(
-            plain, Sense(key=key, category="artifact", lemmas=(plain,), gloss=gloss, parents=tuple(parents))
-        )
-    for noun, words in CLASS_WORDS.items():
-        lemmas = tuple(map(_plain, (noun, *words)))
-        # The class tells which thing is meant: a bat that is an animal, a tank that is a vehicle.
-        kind = CLASS_OF_WORD[noun]
-        gloss = noun if kind == noun else f"{noun}, {kind}"
-        sense = Sense(key=f"n={noun}", category="artifact", lemmas=lemmas, gloss=gloss, parents=())
-        for lemma in dict.fromkeys(lemmas):
-            dictionary.insert(lemma, sense)
-
-
-def choose_entries(pieces: Iterable[str], dictionary: WordNet, common: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Words and word pieces that the table holds, and phrases that it may hold."""
-    words: dict[str, None] = {}
-    for piece in pieces:
-        if _PIECE.fullmatch(piece) and (
-            piece.startswith("##") or len(piece) < 3 or _is_common(piece, dictionary, common)
-        ):
-            words[piece] = None
-    own = {_plain(word) for word in (*CLASS_OF_WORD, *EXTRA_NOUNS)}
-    named = sorted(word for word in dictionary.words() if is_thing(dictionary, word))
-    words.update(dict.fromkeys(word for word in named if _PIECE.fullmatch(word) and (word in common or word in own)))
-    colors = {word for word in words if any(map(dictionary.is_color, dictionary.of(word, "n")))}
-    skipped = colors | _LOOKS
-    phrases = sorted(own - words.keys())
-    for phrase in named:
-        first, *rest = phrase.split(" ")
-        if _PHRASE.fullmatch(phrase) and phrase not in own and first not in skipped and words.keys() >= {first, *rest}:
-            phrases.append(phrase)
-    return list(words), phrases
-
-
-def is_thing(dictionary: WordNet, word: str) -> bool:
-    """Whether a plain word is the common name of something with a shape."""
-    return any(sense.category in THINGS and word in sense.lemmas for sense in dictionary.of(word, "n"))
-
-
 def keep_phrases(vectors: Mapping[str, Vectors], words: list[str], phrases: list[str], most: int) -> list[str]:
     """Our own phrases, and those of the others whose vector is least like the mean of their words' vectors."""
-    own = {_plain(word) for word in (*CLASS_OF_WORD, *EXTRA_NOUNS)}
+    own = own_words()
     known = set(words)
 
     def likeness(phrase: str) -> float:
@@ -183,12 +128,3 @@ def write_table(out: Path, entries: list[str], vectors: Vectors, weights: NDArra
     table.with_suffix(".part").replace(table)
     listing.with_suffix(".part").write_text("\n".join(entries) + "\n", encoding="utf-8")
     listing.with_suffix(".part").replace(listing)
-
-
-def _is_common(word: str, dictionary: WordNet, common: frozenset[str]) -> bool:
-    return word in common or word.isdigit() or bool(dictionary.of(word, "n") or dictionary.of(word, "a"))
-
-
-def _plain(word: str) -> str:
-    """As the vocabulary will look it up."""
-    return " ".join(plain_words(word))

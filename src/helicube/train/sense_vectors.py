@@ -24,7 +24,7 @@ __all__ = ["THINGS", "SenseVectors", "SenseWeights", "unit"]
 
 Vectors = NDArray[np.float32]
 
-# How much a sense counts, by its category: prompts name things, and adjectives of how they look.
+# How much a sense counts, by its category: prompts name things and say how they look. Other senses do not count.
 _CATEGORY_WEIGHT = {
     "animal": 1.0,
     "artifact": 1.0,
@@ -36,8 +36,6 @@ _CATEGORY_WEIGHT = {
     "substance": 0.5,
     "adjective": 0.7,
     "color": 1.0,
-    "attribute": 0.1,
-    "other": 0.1,
 }
 THINGS = frozenset({"animal", "artifact", "food", "object", "plant", "person", "body", "substance"})
 # Too general to say anything about shape: the way up ends below them.
@@ -123,7 +121,8 @@ class SenseVectors:
         for part, most in (("n", weights.num_noun_senses), ("a", weights.num_adjective_senses)):
             for rank, sense in enumerate(self._wordnet.of(word, part)[:most]):
                 category = "color" if self._wordnet.is_color(sense) else sense.category
-                found.append((sense, weights.sense_decay**rank * _CATEGORY_WEIGHT[category]))
+                if category in _CATEGORY_WEIGHT:
+                    found.append((sense, weights.sense_decay**rank * _CATEGORY_WEIGHT[category]))
         return found
 
     def _parents(self, sense: Sense, depth: int) -> list[Sense]:

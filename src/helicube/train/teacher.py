@@ -52,6 +52,10 @@ class SentenceTeacher:
         vocabulary = self._tokenizer.get_vocab()
         return sorted(vocabulary, key=vocabulary.__getitem__)
 
+    def count_pieces(self, words: Sequence[str]) -> list[int]:
+        """Number of word pieces that each word is read as: rare words have many."""
+        return [len(encoding.ids) for encoding in self._tokenizer.encode_batch(words, add_special_tokens=False)]
+
     @torch.inference_mode()
     def embed(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> NDArray[np.float32]:
         """Unit vectors (N, C), C the model's width; `progress` is told the number of texts done."""

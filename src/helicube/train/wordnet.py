@@ -54,10 +54,10 @@ class Sense:
 
 
 class WordNet:
-    """Nouns and adjectives.
+    """Senses of nouns and adjectives; of verbs and adverbs only which there are.
 
     Args:
-        folder: holds data.noun, index.noun, data.adj and index.adj (Debian: package wordnet-base, /usr/share/wordnet).
+        folder: holds data.noun, index.noun and so on (Debian: package wordnet-base, /usr/share/wordnet).
 
     Raises:
         InputError: a file is missing.
@@ -66,15 +66,25 @@ class WordNet:
     def __init__(self, folder: Path) -> None:
         self.senses: dict[str, Sense] = {}
         self._by_word: dict[str, list[str]] = {}
-        for part, suffix in (("n", "noun"), ("a", "adj")):
-            for sense in _read_senses(folder / f"data.{suffix}", part):
+        self._attested: set[str] = set()
+        for part, suffix in (("n", "noun"), ("a", "adj"), ("v", "verb"), ("r", "adv")):
+            for sense in _read_senses(folder / f"data.{suffix}", part) if part in "na" else ():
                 self.senses[sense.key] = sense
-            for word, keys in _read_index(folder / f"index.{suffix}", part):
-                self._by_word.setdefault(word, []).extend(keys)
+            for word, keys, count in _read_index(folder / f"index.{suffix}", part):
+                self._by_word.setdefault(word, []).extend(keys if part in "na" else ())
+                self._attested.update({word} if count else ())
+
+    def __contains__(self, word: str) -> bool:
+        """Whether a plain word is in the dictionary, as any part of speech."""
+        return word in self._by_word
 
     def words(self) -> Iterator[str]:
         """All words and phrases, plain."""
         return iter(self._by_word)
+
+    def is_attested(self, word: str) -> bool:
+        """Whether WordNet's makers met a plain word in the text that they annotated (a hint of its frequency)."""
+        return word in self._attested
 
     def of(self, word: str, part: str) -> list[Sense]:
         """Senses of a plain word as a noun ("n") or an adjective ("a"), the commonest first."""
@@ -124,7 +134,10 @@ def _read_senses(path: Path, part: str) -> Iterator[Sense]:
         )
 
 
-def _read_index(path: Path, part: str) -> Iterator[tuple[str, list[str]]]:
+def _read_index(path: Path, part: str) -> Iterator[tuple[str, list[str], int]]:
+    """Word, keys of its senses, number of senses met in annotated text."""
     for line in _lines(path):
         fields = line.split()
-        yield plain_lemma(fields[0]), [part + offset for offset in fields[-int(fields[2]) :]]
+        num_senses = int(fields[2])
+        keys = [part + offset for offset in fields[-num_senses:]]
+        yield plain_lemma(fields[0]), keys, int(fields[-num_senses - 1])

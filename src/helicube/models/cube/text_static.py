@@ -63,6 +63,10 @@ class StaticTextEncoder:
         codes, weights = _read_table(folder / _TABLE_FILE)
         return cls(entries, codes, weights)
 
+    def __len__(self) -> int:
+        """V, the number of words, phrases and word pieces."""
+        return len(self._codes)
+
     @property
     def width(self) -> int:
         """D, the width of a state."""

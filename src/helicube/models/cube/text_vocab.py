@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["TokenizedPrompt", "Vocabulary", "plain_words"]
+__all__ = ["MAX_PHRASE_WORDS", "TokenizedPrompt", "Vocabulary", "content_words", "plain_words"]
 
+MAX_PHRASE_WORDS = 4  # of an entry; longer ones would never be found
 _WORD = re.compile(r"\w+")
 _APOSTROPHE_S = re.compile(r"['’]s\b")
 # Articles say nothing about shape; without them "chair", "a chair" and "the chair" are one prompt.
@@ -47,6 +47,11 @@ def plain_words(text: str) -> list[str]:
     return _WORD.findall(bare.replace("_", " "))
 
 
+def content_words(text: str) -> list[str]:
+    """`plain_words` without articles; joined by spaces they are the form that entries have."""
+    return [word for word in plain_words(text) if word not in _ARTICLES]
+
+
 def _symbol_name(symbol: str) -> str:
     return unicodedata.name(symbol, "").replace("-", " ")
 
@@ -55,8 +60,7 @@ class Vocabulary:
     """Entries of the table: "chair", "washing machine" (a phrase), "##ing" (a piece inside or at the end of a word)."""
 
     def __init__(self, entries: Sequence[str]) -> None:
-        self._row = {entry: row for row, entry in enumerate(entries)}
-        self._max_words = max((entry.count(" ") + 1 for entry in entries), default=1)
+        self._row = dict(zip(entries, range(len(entries)), strict=True))
         self._max_chars = max(map(len, entries), default=1)
 
     def __len__(self) -> int:
@@ -67,7 +71,7 @@ class Vocabulary:
 
         A plural that is not an entry is read as its singular; a word that is not an entry either way is read as pieces.
         """
-        words = [word for word in plain_words(text) if word not in _ARTICLES]
+        words = content_words(text)
         rows: list[int] = []
         units: list[tuple[str, int]] = []  # text and number of rows of each word or phrase
         ignored: list[str] = []
@@ -91,12 +95,14 @@ class Vocabulary:
 
     def closest_word(self, word: str) -> str | None:
         """The whole word that is spelt most alike, if any is close: a remedy for typing errors."""
+        import difflib  # 10 ms that only a note on an unknown word needs
+
         same_start = [e for e in self._row if e[0] == word[0] and abs(len(e) - len(word)) <= 2]
         return next(iter(difflib.get_close_matches(word, same_start, n=1, cutoff=0.75)), None)
 
     def _longest_phrase(self, words: list[str], start: int) -> tuple[int | None, int]:
         """Row of the longest entry that begins at `start` and the number of its words; (None, 1) if there is none."""
-        for used in range(min(self._max_words, len(words) - start), 0, -1):
+        for used in range(min(MAX_PHRASE_WORDS, len(words) - start), 0, -1):
             phrase = " ".join(words[start : start + used])
             for form in (phrase, *_singulars(phrase)):
                 if form in self._row:
