@@ -9,7 +9,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from helicube.engine.engine import Engine, IdPlan
+from helicube.engine.engine import Engine
+from helicube.engine.request import IdPlan, Request
+from helicube.engine.runner import Conditioning, CubeRunner
 from helicube.engine.sampling import SamplingConfig
 from helicube.models.cube.checkpoint import CubeWeights, load_cube
 
@@ -49,12 +51,15 @@ def test_decoder_logits_and_token_table(weights: CubeWeights, expected: dict[str
 @torch.no_grad()
 def test_greedy_ids(weights: CubeWeights, expected: dict[str, Tensor], scale: int, cache: bool) -> None:
     decoder, c = weights.decoder, weights.decoder.config
+    spec = decoder.cache_spec(expected["text_embed"].shape[1], 12)
+    runner = CubeRunner(decoder, spec, num_slots=2, guided=scale > 0, cache=cache)
     cond = decoder.condition(expected["text_embed"], expected["bbox_xyz"])
-    plan = IdPlan(bos_id=c.bos_id, ranges=((0, c.shape_model_vocab_size),) * 12)
-    engine = Engine(decoder, decoder.cache_spec(expected["text_embed"].shape[1], 12), plan, cache=cache)
-    uncond = decoder.condition(expected["null_text_embed"]) if scale else None
-    decoded = engine.generate(cond, uncond, [SamplingConfig(guidance_scale=scale)] * 2)
-    assert torch.equal(decoded.ids, expected[f"greedy_ids_guidance_{scale}"])
+    uncond = decoder.condition(expected["null_text_embed"])
+    sampling = SamplingConfig(guidance_scale=scale)
+    prompts = [Conditioning(cond=cond[i], uncond=uncond[i]) for i in range(2)]
+    requests = [Request(prompt=prompt, num_tokens=12, sampling=sampling) for prompt in prompts]
+    results = Engine(runner, IdPlan(ranges=((0, c.shape_model_vocab_size),))).generate(requests).results
+    assert torch.equal(torch.stack([r.ids for r in results]), expected[f"greedy_ids_guidance_{scale}"])
 
 
 @torch.no_grad()

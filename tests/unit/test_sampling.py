@@ -5,17 +5,21 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helicube.engine.sampling import SamplingConfig, guidance_weight, guide, gumbel, request_keys, sample
+from helicube.engine.sampling import SamplingConfig, guide, gumbel, request_keys, sample
 from helicube.errors import InputError
 
 LOGITS = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05]]))
+
+
+def at(step: int) -> torch.Tensor:
+    return torch.tensor([step])
 
 
 def draws(count: int, temperature: float = 1.0, top_p: float = 1.0) -> torch.Tensor:
     """Frequencies of the four ids over many seeds."""
     keys = request_keys([SamplingConfig(seed=s) for s in range(count)])
     full = torch.ones(count)
-    ids = sample(LOGITS.expand(count, -1), full * temperature, full * top_p, gumbel(keys, 7, 4))
+    ids = sample(LOGITS.expand(count, -1), full * temperature, full * top_p, gumbel(keys, at(7), 0, 4))
     return torch.bincount(ids, minlength=4) / count
 
 
@@ -46,21 +50,22 @@ def test_noise_depends_on_seed_step_and_id_and_on_nothing_else() -> None:
     configs = [SamplingConfig(seed=s) for s in (0, 1, 2**32, 2**62)]
     keys = request_keys(configs)
     assert len(set(keys.tolist())) == 4
-    together, alone = gumbel(keys, 3, 1000), gumbel(keys[2:3], 3, 1000)
+    together, alone = gumbel(keys, at(3), 0, 1000), gumbel(keys[2:3], at(3), 0, 1000)
     assert torch.equal(together[2:3], alone)
-    assert torch.equal(gumbel(keys, 3, 500), together[:, :500])
-    flat = torch.cat([gumbel(keys, step, 1000) for step in range(50)]).flatten()
+    assert torch.equal(gumbel(keys, at(3), 200, 500), together[:, 200:700])
+    flat = torch.cat([gumbel(keys, at(step), 0, 1000) for step in range(50)]).flatten()
     # Gumbel: mean 0.5772, variance π²/6; 200,000 values.
     assert flat.mean() == pytest.approx(0.5772, abs=0.01)
     assert flat.var() == pytest.approx(1.6449, abs=0.04)
     assert len(torch.unique(flat)) > 0.98 * len(flat)
 
 
-def test_guidance_falls_linearly_and_zero_is_the_conditioned_row() -> None:
-    assert [guidance_weight(3, i, 4) for i in range(4)] == [3.0, 2.25, 1.5, 0.75]
+def test_guidance_zero_is_the_conditioned_row_and_masked_ids_stay_masked() -> None:
     cond, uncond = torch.randn(2, 5), torch.randn(2, 5)
     assert torch.equal(guide(cond, uncond, 0.0), cond)
     assert torch.allclose(guide(cond, uncond, 2.0), 3 * cond - 2 * uncond)
+    cond[:, 3] = uncond[:, 3] = -torch.inf
+    assert (guide(cond, uncond, 2.0)[:, 3] == -torch.inf).all()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 import torch
 from tiny import WIDTH, Words
 
+from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import CheckpointError
 from helicube.models.cube.checkpoint import CubeWeights
@@ -31,14 +32,16 @@ def model() -> CubeModel:
 
 def test_published_architecture_runs_through_the_pipeline(model: CubeModel) -> None:
     pipeline = TextToShape(model)
-    conditioned = model.condition(["a chair", "a lamp"], np.array([[1, 0.5, 1], [0, 0, 0]], dtype=np.float32))
-    decoded = pipeline.engine.generate(conditioned.cond, conditioned.uncond, [SamplingConfig()] * 2)
-    assert decoded.ids.shape == (2, 5)
-    assert int(decoded.ids.max()) < 20
-    shape = model.decode(decoded.ids[0].numpy())
+    prompts = model.condition(["a chair", "a lamp"], np.array([[1, 0.5, 1], [0, 0, 0]], dtype=np.float32)).prompts
+    requests = [Request(prompt=prompt, num_tokens=5, sampling=SamplingConfig()) for prompt in prompts]
+    results = pipeline.engine(2, guided=True).generate(requests).results
+    ids = torch.stack([r.ids for r in results])
+    assert ids.shape == (2, 5)
+    assert int(ids.max()) < 20
+    shape = model.decode(ids[0].numpy())
     points = np.random.default_rng(0).uniform(-1, 1, (7, 3)).astype(np.float32)
     with torch.no_grad():
-        latents = model.tokenizer.decode(decoded.ids[:1])
+        latents = model.tokenizer.decode(ids[:1])
         expected = model.tokenizer.field(latents, torch.from_numpy(points)[None])[0]
     assert np.allclose(shape.field(points), expected.numpy(), atol=1e-6)
     assert shape.colors is None

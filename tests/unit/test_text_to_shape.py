@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from tiny import Words, tiny_weights
 
-from helicube.engine.engine import Engine
+from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import CheckpointError, GeometryError, InputError, PromptError
 from helicube.geometry.topology import is_watertight
@@ -31,11 +32,24 @@ def pipeline(weights: DefaultWeights) -> TextToShape:
     return TextToShape(DefaultModel(weights, Words()))
 
 
+def decode(
+    pipeline: TextToShape, prompts: list[str], configs: list[SamplingConfig], box: NDArray[np.float32] | None = None
+) -> list[torch.Tensor]:
+    model = pipeline.model
+    conditioned = model.condition(prompts, None if box is None else np.tile(box, (len(prompts), 1)))
+    forced = torch.from_numpy(model.forced(box))
+    requests = [
+        Request(prompt=p, num_tokens=model.plan.num_steps, sampling=c, forced=forced)
+        for p, c in zip(conditioned.prompts, configs, strict=True)
+    ]
+    return [r.ids for r in pipeline.engine(4, guided=True).generate(requests).results]
+
+
 def ball(colors: bool = True) -> Shape:
-    def field(points: np.ndarray) -> np.ndarray:
+    def field(points: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray(0.8 - np.linalg.norm(points, axis=1), dtype=np.float32)
 
-    def paint(points: np.ndarray) -> np.ndarray:
+    def paint(points: NDArray[np.float32]) -> NDArray[np.uint8]:
         return np.where(points[:, :1] > 0, [[255, 0, 0]], [[0, 0, 255]]).astype(np.uint8)
 
     return Shape(sizes=np.array([1, 0.5, 0.25], dtype=np.float32), field=field, colors=paint if colors else None)
@@ -61,29 +75,13 @@ def test_damaged_default_model_is_one_clear_line(weights: DefaultWeights, tmp_pa
 
 def test_ids_stand_where_they_may_and_a_box_is_forced(pipeline: TextToShape) -> None:
     sizes = np.array([1, 0.25, 0.5], dtype=np.float32)
-    conditioned = pipeline.model.condition(["a chair"], sizes[None])
-    forced = torch.from_numpy(pipeline.model.forced(sizes))[None]
     for temperature in (0.0, 1.0):
         config = SamplingConfig(temperature=temperature, seed=5)
-        ids = pipeline.engine.generate(conditioned.cond, conditioned.uncond, [config], forced_BN=forced).ids[0]
+        ids = decode(pipeline, ["a chair"], [config], box=sizes)[0]
         for value, (low, high) in zip(ids.tolist(), pipeline.model.plan.ranges, strict=True):
             assert low <= value < high
         first = pipeline.model.plan.ranges[0][0]
         assert np.allclose(sizes_of_ids(ids[:3].numpy() - first), sizes, rtol=0.034)
-
-
-def test_cache_on_and_off_give_the_same_ids_alone_and_in_a_batch(pipeline: TextToShape) -> None:
-    model = pipeline.model
-    prompts = ["a chair", "two red cars", "a lamp"]
-    conditioned = model.condition(prompts, None)
-    configs = [SamplingConfig(), SamplingConfig(temperature=1, seed=1), SamplingConfig(temperature=0.7, top_p=0.5)]
-    together = pipeline.engine.generate(conditioned.cond, conditioned.uncond, configs).ids
-    slow = Engine(model.decoder, model.cache_spec, model.plan, cache=False)
-    assert torch.equal(slow.generate(conditioned.cond, conditioned.uncond, configs).ids, together)
-    for i, config in enumerate(configs):
-        rows = slice(i, i + 1)
-        alone = pipeline.engine.generate(conditioned.cond[rows], conditioned.uncond[rows], [config]).ids
-        assert torch.equal(alone[0], together[i])
 
 
 def test_mesh_has_its_proportions_colors_and_place() -> None:

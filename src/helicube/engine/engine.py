@@ -1,175 +1,207 @@
-"""The decode loop: conditioning in, ids out.
+"""The decode loop: requests join and leave slots at any step; every step feeds one id to each slot in use.
 
-B requests, R rows (two per request with guidance: conditioned rows first), n steps, V vocabulary.
+S slots, A of them in use (always the first A), C rows per slot, N ids per request at most, V vocabulary.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from helicube.engine.kv_cache import KVCache
-from helicube.engine.sampling import SamplingConfig, guidance_weight, guide, gumbel, request_keys, sample
-from helicube.errors import DecodeError
-from helicube.nn.cache import CacheSpec, LayerCache
+from helicube.engine.request import IdPlan, Request, Result
+from helicube.engine.runner import Runner
+from helicube.engine.sampling import guide, gumbel, request_keys, sample
+from helicube.errors import DecodeError, InputError
 
-__all__ = ["DecodeModel", "Decoded", "Engine", "IdPlan"]
+__all__ = ["Batch", "Engine"]
 
 Progress = Callable[[int, int], None]
 
 
-class DecodeModel(Protocol):
-    """What the engine asks of a model."""
+@dataclass(slots=True, kw_only=True)
+class _Slot:
+    """A request under way."""
 
-    def prefill(self, cond_BSD: Tensor, /) -> list[tuple[Tensor, Tensor]]:
-        """Conditioning keys and values of the first layers."""
-        ...
-
-    def decode(self, ids_BL: Tensor, rotary: Tensor, caches: Sequence[LayerCache], /) -> Tensor:
-        """Logits (B, L, V) after new ids, whose keys and values go to the caches."""
-        ...
-
-    def rotary(self, length: int, device: torch.device | str = "cpu", /) -> Tensor:
-        """Rotary table of the positions 0 … length − 1."""
-        ...
+    handle: int
+    request: Request
+    # Ids fed to the model, and the id to feed next.
+    num_fed: int
+    next_id: int
+    # Ids chosen.
+    chosen: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdPlan:
-    """What may stand at each step of a sequence of fixed length."""
+class Batch:
+    """Results of many requests and what they took."""
 
-    # Id that starts every sequence.
-    bos_id: int
-    # Per step, the first id that may be chosen and the one after the last.
-    ranges: tuple[tuple[int, int], ...]
-
-    @property
-    def num_steps(self) -> int:
-        return len(self.ranges)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
-    """Ids of a batch and what it took."""
-
-    # (B, n) int64.
-    ids: Tensor
-    # Seconds of the prefill and of all steps.
+    results: tuple[Result, ...]
+    # Seconds of taking in prompts, and of all steps; steps, and ids chosen in them.
     prefill_s: float
     decode_s: float
+    num_steps: int
+    num_tokens: int
 
     @property
     def tpot_s(self) -> float:
-        """Time per output token of the batch, seconds."""
-        return self.decode_s / self.ids.shape[1]
+        """Time per output token of each request: seconds per step."""
+        return self.decode_s / max(1, self.num_steps)
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.num_tokens / max(self.decode_s, 1e-9)
 
 
 class Engine:
-    """Decodes batches of requests with one model.
+    """Decodes requests with one runner.
 
     Args:
-        model: in evaluation mode.
-        cache_spec: what the model keeps per row.
+        runner: a model with its slots.
         plan: which ids may stand where.
-        cache: False recomputes the whole sequence at each step: slow, and the reference that the cache must equal.
+        device: where the runner's logits are.
     """
 
-    def __init__(
-        self,
-        model: DecodeModel,
-        cache_spec: CacheSpec,
-        plan: IdPlan,
-        *,
-        device: torch.device | str = "cpu",
-        dtype: torch.dtype = torch.float32,
-        cache: bool = True,
-    ) -> None:
-        self.model, self.spec, self.plan = model, cache_spec, plan
-        self.device, self.dtype, self.use_cache = device, dtype, cache
+    def __init__(self, runner: Runner, plan: IdPlan, *, device: torch.device | str = "cpu") -> None:
+        self.runner, self.plan, self.device = runner, plan, device
+        self.slots: list[_Slot] = []
+        self.num_joined = 0
+        self.prefill_s = self.decode_s = 0.0
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.slots) < self.runner.num_slots
 
     @torch.inference_mode()
-    def generate(
-        self,
-        cond_BSD: Tensor,
-        uncond_BSD: Tensor | None,
-        configs: Sequence[SamplingConfig],
-        *,
-        forced_BN: Tensor | None = None,
-        on_step: Progress | None = None,
-    ) -> Decoded:
-        """Decode one sequence per request.
-
-        Args:
-            cond_BSD: conditioning tokens of each request.
-            uncond_BSD: the same of the empty prompt; None where no request is guided.
-            configs: one per request.
-            forced_BN: ids that are given (−1 where the model chooses), such as the box that was asked for.
-            on_step: called with (steps done, steps in all).
+    def join(self, request: Request) -> int:
+        """Take a request into a free slot; a handle that `step` returns with its result.
 
         Raises:
-            DecodeError: a logit is not finite.
+            InputError: all slots are in use, or guidance is asked of an engine without it.
         """
+        if not self.has_room:
+            raise InputError(f"all {self.runner.num_slots} slots are in use; wait for one, or give the engine more")
+        if request.sampling.guidance_scale > 0 and self.runner.copies == 1:
+            raise InputError("guidance needs an engine that was started with it; set guidance to 0")
         started = time.perf_counter()
-        guided = uncond_BSD is not None
-        rows = torch.cat([cond_BSD, uncond_BSD]) if uncond_BSD is not None else cond_BSD
-        cache = KVCache(self.spec, len(rows), device=self.device, dtype=self.dtype)
-        cache.fill_prefix(self.model.prefill(rows))
-        prefilled = time.perf_counter()
-        chooser = _Chooser(configs, self.plan, guided, self.device)
-        table = self.model.rotary(self.plan.num_steps, self.device)
-        ids = torch.full((len(configs), self.plan.num_steps + 1), self.plan.bos_id, device=self.device)
-        for step in range(self.plan.num_steps):
-            logits = self._step(ids, step, cache, table, 2 if guided else 1)
-            chosen = chooser(logits, step)
-            if forced_BN is not None:
-                given = forced_BN[:, step].to(chosen)
-                chosen = torch.where(given >= 0, given, chosen)
-            ids[:, step + 1] = chosen
-            if on_step is not None:
-                on_step(step + 1, self.plan.num_steps)
-        done = time.perf_counter()
-        return Decoded(ids=ids[:, 1:], prefill_s=prefilled - started, decode_s=done - prefilled)
+        first = self.runner.start(len(self.slots), request.prompt)
+        self.prefill_s += time.perf_counter() - started
+        self.num_joined += 1
+        slot = _Slot(handle=self.num_joined, request=request, num_fed=0, next_id=first, chosen=[])
+        self.slots.append(slot)
+        return slot.handle
 
-    def _step(self, ids: Tensor, step: int, cache: KVCache, table: Tensor, copies: int) -> Tensor:
-        """Logits (R, V) that choose the id at `step`."""
-        first = step if self.use_cache else 0
-        if not self.use_cache:
-            cache.num_tokens = 0
-        new = ids[:, first : step + 1].repeat(copies, 1)
-        num_new = new.shape[1]
-        logits = self.model.decode(new, table[first : step + 1], cache.layers(num_new))
-        cache.advance(num_new)
-        return logits[:, -1]
+    @torch.inference_mode()
+    def step(self) -> dict[int, Result]:
+        """Choose one more id for each slot in use; the results of those that are done, by handle."""
+        started = time.perf_counter()
+        ids = torch.tensor([slot.next_id for slot in self.slots], device=self.device)
+        logits = self.runner.step(ids, [slot.num_fed for slot in self.slots])
+        chosen, finite = self._choose(logits)
+        done = {}
+        for slot, value, sound in zip(self.slots, chosen.tolist(), finite.tolist(), strict=True):
+            slot.num_fed += 1
+            result = self._advance(slot, value, sound)
+            if result is not None:
+                done[slot.handle] = result
+        for handle in done:
+            self.leave(handle)
+        self.decode_s += time.perf_counter() - started
+        return done
 
+    def leave(self, handle: int) -> None:
+        """Free a request's slot; the last slot in use takes its place."""
+        index = next(i for i, slot in enumerate(self.slots) if slot.handle == handle)
+        last = self.slots.pop()
+        if index < len(self.slots):
+            self.runner.move(len(self.slots), index, last.num_fed)
+            self.slots[index] = last
 
-class _Chooser:
-    """Guidance and sampling of a batch, step by step."""
+    def generate(self, requests: Sequence[Request], on_step: Progress | None = None) -> Batch:
+        """Decode many requests, as many side by side as there are slots.
 
-    def __init__(
-        self, configs: Sequence[SamplingConfig], plan: IdPlan, guided: bool, device: torch.device | str
-    ) -> None:
-        self.plan, self.guided = plan, guided
-        self.scale = torch.tensor([c.guidance_scale for c in configs], device=device)
-        self.temperature = torch.tensor([float(c.temperature) for c in configs], device=device)
-        self.top_p = torch.tensor([float(c.top_p) for c in configs], device=device)
-        self.keys = request_keys(configs).to(device)
-        self.greedy = all(c.temperature == 0 for c in configs)
+        Args:
+            on_step: called with (ids chosen, ids asked for in all) after each step.
 
-    def __call__(self, logits_RV: Tensor, step: int) -> Tensor:
-        low, high = self.plan.ranges[step]
+        Raises:
+            DecodeError: a request ended in an error; the engine can be used on.
+        """
+        self.prefill_s = self.decode_s = 0.0
+        waiting = deque(enumerate(requests))
+        place: dict[int, int] = {}
+        results: dict[int, Result] = {}
+        num_steps, num_tokens, total = 0, 0, sum(r.num_tokens for r in requests)
+        try:
+            while waiting or self.slots:
+                while waiting and self.has_room:
+                    index, request = waiting.popleft()
+                    place[self.join(request)] = index
+                num_tokens += len(self.slots)
+                num_steps += 1
+                results |= {place[handle]: result for handle, result in self.step().items()}
+                if on_step is not None:
+                    on_step(num_tokens, total)
+        finally:
+            self.slots.clear()
+        failed = [r.error for _, r in sorted(results.items()) if r.finish == "error"]
+        if failed:
+            raise DecodeError(failed[0])
+        return Batch(
+            results=tuple(results[i] for i in range(len(requests))),
+            prefill_s=self.prefill_s,
+            decode_s=self.decode_s,
+            num_steps=num_steps,
+            num_tokens=num_tokens,
+        )
+
+    def _advance(self, slot: _Slot, value: int, sound: bool) -> Result | None:
+        """Book a chosen id; the result if that ends the request."""
+        step, request = len(slot.chosen), slot.request
+        if not sound:
+            error = f"logits are not finite at step {step}; the weights are damaged or their format too coarse"
+            return Result(ids=torch.tensor(slot.chosen, dtype=torch.int64), finish="error", error=error)
+        if request.forced is not None and int(request.forced[step]) >= 0:
+            value = int(request.forced[step])
+        finish = "stop" if value in request.stop_ids else ""
+        if not finish:
+            slot.chosen.append(value)
+            slot.next_id = value
+            finish = "length" if len(slot.chosen) == request.num_tokens else ""
+        return Result(ids=torch.tensor(slot.chosen), finish=finish) if finish else None
+
+    def _choose(self, logits_RV: Tensor) -> tuple[Tensor, Tensor]:
+        """Ids (A,), and whether each slot's logits were finite (A,)."""
+        steps = [len(slot.chosen) for slot in self.slots]
+        logits, low = self._allowed(logits_RV, steps)
+        if self.runner.copies == 2:
+            gamma = [
+                slot.request.sampling.guidance_scale * (slot.request.num_tokens - step) / slot.request.num_tokens
+                for slot, step in zip(self.slots, steps, strict=True)
+            ]
+            # A slot's rows stand together: conditioned, unconditioned.
+            logits = guide(logits[0::2], logits[1::2], torch.tensor(gamma, device=self.device)[:, None])
+        # An id that may not stand here is −∞ by right; a row is sound if the best of the others is finite.
+        finite = torch.isfinite(logits.amax(dim=-1)) & ~logits.isnan().any(dim=-1)
+        configs = [slot.request.sampling for slot in self.slots]
+        if all(c.temperature == 0 for c in configs):
+            return logits.argmax(dim=-1) + low, finite
+        noise = gumbel(request_keys(configs).to(self.device), torch.tensor(steps), low, logits.shape[-1])
+        temperature = torch.tensor([float(c.temperature) for c in configs], device=self.device)
+        top_p = torch.tensor([float(c.top_p) for c in configs], device=self.device)
+        return sample(logits, temperature, top_p, noise) + low, finite
+
+    def _allowed(self, logits_RV: Tensor, steps: Sequence[int]) -> tuple[Tensor, int]:
+        """Logits of the ids that may stand at each slot's step, float32, and the id of the first column."""
+        ranges = [self.plan.ranges[min(step, self.plan.num_steps - 1)] for step in steps]
+        low, high = min(a for a, _ in ranges), max(b for _, b in ranges)
         logits = logits_RV[:, low:high].float()
-        if self.guided:
-            cond, uncond = logits.chunk(2)
-            gamma = self.scale * guidance_weight(1.0, step, self.plan.num_steps)
-            logits = guide(cond, uncond, gamma[:, None])
-        if not bool(torch.isfinite(logits).all()):
-            raise DecodeError(f"logits are not finite at step {step}; the weights are damaged or the format too coarse")
-        if self.greedy:
-            return logits.argmax(dim=-1) + low
-        noise = gumbel(self.keys, step, high - low)
-        return sample(logits, self.temperature, self.top_p, noise) + low
+        if len(set(ranges)) > 1:
+            bounds = torch.tensor(ranges, device=self.device).repeat_interleave(self.runner.copies, dim=0)
+            ids = torch.arange(low, high, device=self.device)
+            outside = (ids < bounds[:, :1]) | (ids >= bounds[:, 1:])
+            logits = logits.masked_fill(outside, -torch.inf)
+        return logits, low

@@ -1,4 +1,7 @@
-"""The key-value cache of a batch: rotated keys are stored once, and a step attends to what is filled."""
+"""The static key-value cache of a batch: rotated keys are stored once, and a step attends to what is filled.
+
+R rows, H heads, S prefix slots, M keys, L new tokens, d head size.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ __all__ = ["KVCache"]
 
 
 class KVCache:
-    """Static buffers, one pair per layer, and the number of tokens that all rows have filled.
+    """Static buffers, one pair per layer; who fills how much of which row is the caller's book-keeping.
 
     Args:
         rows: R, sequences decoded side by side.
@@ -22,42 +25,51 @@ class KVCache:
     def __init__(
         self, spec: CacheSpec, rows: int, *, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> None:
-        self.spec = spec
-        self.num_tokens = 0
+        self.spec, self.rows = spec, rows
         self.keys: list[Tensor] = []
         self.values: list[Tensor] = []
         for layer in spec.layers:
-            # (R, H, prefix + max_tokens, d)
+            # (R, H, S + max_tokens, d)
             shape = (rows, layer.num_heads, layer.num_prefix + spec.max_tokens, layer.head_dim)
             self.keys.append(torch.zeros(shape, device=device, dtype=dtype))
             self.values.append(torch.zeros(shape, device=device, dtype=dtype))
 
-    def fill_prefix(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Store the conditioning keys and values, (R, H, S, d), of the first layers, and forget all tokens."""
+    def fill_prefix(self, row: int, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Store the conditioning keys and values, (r, H, S, d), of the first layers in r rows from `row` on."""
         for i, (k, v) in enumerate(pairs):
+            num_rows, _, length, _ = k.shape
             num_prefix = self.spec.layers[i].num_prefix
-            assert k.shape[2] == num_prefix, f"layer {i}: {k.shape[2]} conditioning tokens, the cache has {num_prefix}"
-            self.keys[i][:, :, :num_prefix].copy_(k)
-            self.values[i][:, :, :num_prefix].copy_(v)
-        self.num_tokens = 0
+            assert length == num_prefix, f"layer {i}: {length} conditioning tokens, the cache has {num_prefix}"
+            self.keys[i][row : row + num_rows, :, :num_prefix].copy_(k)
+            self.values[i][row : row + num_rows, :, :num_prefix].copy_(v)
 
-    def layers(self, num_new: int) -> list[LayerCache]:
-        """Writers for the next `num_new` tokens; call `advance` after the step."""
-        end = self.num_tokens + num_new
-        assert end <= self.spec.max_tokens, f"{end} tokens exceed the cache's {self.spec.max_tokens}"
-        return [_Window(self, i, num_new) for i in range(len(self.spec.layers))]
+    def move(self, source: int, target: int, length: int) -> None:
+        """Copy a row, with `length` tokens in it, over another."""
+        for layer, k, v in zip(self.spec.layers, self.keys, self.values, strict=True):
+            end = layer.num_prefix + length
+            k[target, :, :end].copy_(k[source, :, :end])
+            v[target, :, :end].copy_(v[source, :, :end])
 
-    def advance(self, num_new: int) -> None:
-        self.num_tokens += num_new
+    def layers(self, lengths: Sequence[int], num_new: int = 1, first_row: int = 0) -> list[LayerCache]:
+        """Writers for the next tokens of rows first_row, first_row + 1, … which hold `lengths` tokens."""
+        longest = max(lengths) + num_new
+        assert longest <= self.spec.max_tokens, f"{longest} tokens exceed the cache's {self.spec.max_tokens}"
+        rows = slice(first_row, first_row + len(lengths))
+        if min(lengths) == max(lengths):
+            return [_EvenRows(self, i, rows, lengths[0], num_new) for i in range(len(self.spec.layers))]
+        assert num_new == 1, "rows of different lengths grow by one token at a time"
+        device = self.keys[0].device
+        places = torch.tensor(lengths, device=device)
+        return [_UnevenRows(self, i, rows, places, longest) for i in range(len(self.spec.layers))]
 
 
-class _Window:
-    """Next free slots of one layer."""
+class _EvenRows:
+    """Next slots of one layer, where all rows hold as many tokens."""
 
-    def __init__(self, cache: KVCache, index: int, num_new: int) -> None:
-        self.start = cache.spec.layers[index].num_prefix + cache.num_tokens
+    def __init__(self, cache: KVCache, index: int, rows: slice, length: int, num_new: int) -> None:
+        self.start = cache.spec.layers[index].num_prefix + length
         self.end = self.start + num_new
-        self.keys, self.values = cache.keys[index], cache.values[index]
+        self.keys, self.values = cache.keys[index][rows], cache.values[index][rows]
 
     def extend(self, k_BHLd: Tensor, v_BHLd: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         self.keys[:, :, self.start : self.end].copy_(k_BHLd)
@@ -68,3 +80,20 @@ class _Window:
             # Bottom-right aligned: the last query sees every key.
             mask = torch.ones(num_new, self.end, dtype=torch.bool, device=k_BHLd.device).tril(self.start)
         return self.keys[:, :, : self.end], self.values[:, :, : self.end], mask
+
+
+class _UnevenRows:
+    """Next slot of one layer, at a place of its own in each row."""
+
+    def __init__(self, cache: KVCache, index: int, rows: slice, places_B: Tensor, longest: int) -> None:
+        num_prefix = cache.spec.layers[index].num_prefix
+        self.places = places_B + num_prefix
+        self.end = num_prefix + longest
+        self.keys, self.values = cache.keys[index][rows], cache.values[index][rows]
+
+    def extend(self, k_BHLd: Tensor, v_BHLd: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        row = torch.arange(len(self.places), device=self.places.device)
+        self.keys[row, :, self.places] = k_BHLd[:, :, 0]
+        self.values[row, :, self.places] = v_BHLd[:, :, 0]
+        seen = torch.arange(self.end, device=self.places.device) <= self.places[:, None]
+        return self.keys[:, :, : self.end], self.values[:, :, : self.end], seen[:, None, None]

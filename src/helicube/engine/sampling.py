@@ -13,7 +13,7 @@ from torch import Tensor
 
 from helicube.errors import InputError
 
-__all__ = ["SamplingConfig", "guidance_weight", "guide", "gumbel", "request_keys", "sample"]
+__all__ = ["SamplingConfig", "guide", "gumbel", "request_keys", "sample"]
 
 MASK = 0xFFFFFFFF
 
@@ -41,15 +41,14 @@ class SamplingConfig:
             raise InputError(f"seed={self.seed} is out of range; choose a whole number from 0 to 2^63 - 1")
 
 
-def guidance_weight(scale: float, step: int, num_steps: int) -> float:
-    """γ of step i of n: scale · (n − i)/n (specification of the published model)."""
-    return scale * (num_steps - step) / num_steps
-
-
 def guide(cond_BV: Tensor, uncond_BV: Tensor, gamma: Tensor | float) -> Tensor:
-    """(1 + γ)·cond − γ·uncond in float32 (Ho and Salimans, "Classifier-Free Diffusion Guidance", 2022)."""
+    """(1 + γ)·cond − γ·uncond in float32 (Ho and Salimans, "Classifier-Free Diffusion Guidance", 2022).
+
+    The published model's γ at step i of n is scale · (n − i)/n.
+    """
     cond, uncond = cond_BV.float(), uncond_BV.float()
-    return (1 + gamma) * cond - gamma * uncond
+    # An id masked out is −∞ in both, and must stay so.
+    return torch.where(cond == -torch.inf, cond, (1 + gamma) * cond - gamma * uncond)
 
 
 def request_keys(configs: Sequence[SamplingConfig]) -> Tensor:
@@ -58,14 +57,19 @@ def request_keys(configs: Sequence[SamplingConfig]) -> Tensor:
     return _mix((seeds & MASK) ^ _mix(seeds >> 32))
 
 
-def gumbel(keys_B: Tensor, step: int | Tensor, num_ids: int) -> Tensor:
-    """Gumbel noise of each request and id at a step; (B, V) float32.
+def gumbel(keys_B: Tensor, step_B: Tensor, first_id: int, num_ids: int) -> Tensor:
+    """Gumbel noise of each request and id at its step; (B, V) float32.
 
     A hash of (key, step, id) in place of a state: any step can be computed on its own, on any device, inside
     a captured graph, and whatever the neighbours do.
+
+    Args:
+        keys_B: see `request_keys`.
+        step_B: place of the id to be chosen in each request.
+        first_id, num_ids: the ids first_id … first_id + num_ids − 1.
     """
-    ids = torch.arange(num_ids, device=keys_B.device)
-    row = _mix((keys_B + step * 0x9E3779B9) & MASK)[:, None]
+    ids = torch.arange(first_id, first_id + num_ids, device=keys_B.device)
+    row = _mix((keys_B + step_B.to(keys_B.device) * 0x9E3779B9) & MASK)[:, None]
     # 24 bits, so that float32 holds them exactly and neither 0 nor 1 occurs.
     uniform = ((_mix((row + ids * 0x85EBCA77) & MASK) >> 8).float() + 0.5) * 2.0**-24
     return -torch.log(-torch.log(uniform))

@@ -101,12 +101,12 @@ def _decode(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
     started = time.perf_counter()
     with Progress(*columns, console=console, transient=True) as progress:
-        bar: TaskID = progress.add_task("tokens", total=pipeline.model.plan.num_steps, rate="")
+        bar: TaskID = progress.add_task("tokens", total=None, rate="")
 
         def show(done: int, total: int) -> None:
-            if done % 8 == 0 or done == total:
-                rate = done * len(requests) / (time.perf_counter() - started)
-                progress.update(bar, completed=done, rate=f"{rate:.0f} tokens/s")
+            if done // len(requests) % 8 == 0 or done == total:
+                rate = done / (time.perf_counter() - started)
+                progress.update(bar, completed=done, total=total, rate=f"{rate:.0f} tokens/s")
 
         return pipeline.generate_many(prompts, sampling, box=options.box, options=mesh_options, on_step=show)
 

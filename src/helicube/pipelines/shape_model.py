@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from helicube.engine.engine import IdPlan
+from helicube.engine.request import IdPlan
+from helicube.engine.runner import Conditioning
 from helicube.errors import CheckpointError, MissingExtraError
 from helicube.models.cube.checkpoint import CubeWeights, load_cube
 from helicube.models.cube.decoder import CubeDecoder
@@ -27,11 +28,9 @@ __all__ = ["CubeModel", "DefaultModel", "ShapeModel", "load_model"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditioned:
-    """Conditioning tokens of requests and of the empty prompt, and what the text encoder noted."""
+    """Conditioning of each request, and what the text encoder noted."""
 
-    # (B, S, D) each.
-    cond: Tensor
-    uncond: Tensor
+    prompts: tuple[Conditioning, ...]
     notes: tuple[tuple[str, ...], ...]
 
 
@@ -62,7 +61,7 @@ class DefaultModel:
     def __init__(self, weights: DefaultWeights, text: TextEncoder, name: str = "default") -> None:
         self.name, self.decoder, self.code, self.text = name, weights.decoder, weights.code, text
         self.num_text = weights.config.num_text
-        self.plan = IdPlan(bos_id=weights.decoder.config.bos_id, ranges=weights.code.ranges)
+        self.plan = IdPlan(ranges=weights.code.ranges)
         self.cache_spec = self.decoder.cache_spec(self.num_text, self.plan.num_steps)
 
     def condition(self, prompts: Sequence[str], boxes: NDArray[np.float32] | None) -> Conditioned:
@@ -83,7 +82,7 @@ class CubeModel:
         self.name, self.decoder, self.tokenizer, self.text = name, weights.decoder, weights.tokenizer, text
         config = weights.decoder.config
         num_steps = weights.tokenizer.config.num_latents
-        self.plan = IdPlan(bos_id=config.bos_id, ranges=((0, config.shape_model_vocab_size),) * num_steps)
+        self.plan = IdPlan(ranges=((0, config.shape_model_vocab_size),) * num_steps)
         self.cache_spec = self.decoder.cache_spec(text.max_states, num_steps)
 
     def condition(self, prompts: Sequence[str], boxes: NDArray[np.float32] | None) -> Conditioned:
@@ -115,13 +114,12 @@ def _condition(
     notes: tuple[tuple[str, ...], ...],
 ) -> Conditioned:
     """States (B + 1, T, C), the empty prompt last, to conditioning tokens."""
-    num_rows = len(states) - 1
     with torch.inference_mode():
         states = states.to(decoder.lm_head.weight)
         box = None if boxes is None else torch.from_numpy(boxes).to(states)
         cond = decoder.condition(states[:-1], box)
-        uncond = decoder.condition(states[-1:]).expand(num_rows, -1, -1)
-    return Conditioned(cond=cond, uncond=uncond, notes=notes)
+        uncond = decoder.condition(states[-1:])[0]
+    return Conditioned(prompts=tuple(Conditioning(cond=row, uncond=uncond) for row in cond), notes=notes)
 
 
 def load_model(

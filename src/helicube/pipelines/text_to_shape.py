@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from helicube.engine.engine import Decoded, Engine
+from helicube.engine.engine import Batch, Engine
+from helicube.engine.request import Request
+from helicube.engine.runner import CubeRunner
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
 from helicube.geometry.attributes import with_colors, with_normals
@@ -29,6 +31,8 @@ __all__ = ["Generated", "MeshOptions", "StageTimes", "TextToShape", "load"]
 
 # Half size of the box that is searched for a surface, in box coordinates.
 BOUND = 1.05
+# Objects decoded side by side; more wait for a slot.
+MAX_SLOTS = 16
 Progress = Callable[[int, int], None]
 
 
@@ -88,8 +92,15 @@ class TextToShape:
 
     def __init__(self, model: ShapeModel) -> None:
         self.model = model
-        weight = model.decoder.lm_head.weight
-        self.engine = Engine(model.decoder, model.cache_spec, model.plan, device=weight.device, dtype=weight.dtype)
+        self.engines: dict[tuple[int, bool], Engine] = {}
+
+    def engine(self, num_slots: int, guided: bool) -> Engine:
+        """An engine with that many slots, made once."""
+        key = (num_slots, guided)
+        if key not in self.engines:
+            runner = CubeRunner(self.model.decoder, self.model.cache_spec, num_slots=num_slots, guided=guided)
+            self.engines[key] = Engine(runner, self.model.plan, device=self.model.decoder.lm_head.weight.device)
+        return self.engines[key]
 
     def generate(
         self,
@@ -127,23 +138,21 @@ class TextToShape:
 
         Args:
             prompts, sampling: one of each per object.
-            on_step: called with (tokens done, tokens in all).
+            on_step: called with (tokens done, tokens in all), of all objects together.
         """
         started = time.perf_counter()
         prompts = [check_prompt(prompt) for prompt in prompts]
         sizes = parse_box(box)
         boxes = None if sizes is None else np.tile(sizes, (len(prompts), 1))
         conditioned = self.model.condition(prompts, boxes)
-        guided = any(s.guidance_scale > 0 for s in sampling)
         text_s = time.perf_counter() - started
-        forced = torch.from_numpy(np.tile(self.model.forced(sizes), (len(prompts), 1)))
-        decoded = self.engine.generate(
-            conditioned.cond,
-            conditioned.uncond if guided else None,
-            sampling,
-            forced_BN=forced,
-            on_step=on_step,
-        )
+        forced = torch.from_numpy(self.model.forced(sizes))
+        requests = [
+            Request(prompt=prompt, num_tokens=self.model.plan.num_steps, sampling=config, forced=forced)
+            for prompt, config in zip(conditioned.prompts, sampling, strict=True)
+        ]
+        guided = any(config.guidance_scale > 0 for config in sampling)
+        decoded = self.engine(min(len(requests), MAX_SLOTS), guided).generate(requests, on_step)
         options = options or MeshOptions()
         return [
             Generated(
@@ -156,7 +165,7 @@ class TextToShape:
                 **self._mesh(ids, sizes, options, text_s, decoded),
             )
             for prompt, config, ids, notes in zip(
-                prompts, sampling, decoded.ids.cpu().numpy(), conditioned.notes, strict=True
+                prompts, sampling, [r.ids.numpy() for r in decoded.results], conditioned.notes, strict=True
             )
         ]
 
@@ -166,7 +175,7 @@ class TextToShape:
         sizes: NDArray[np.float32] | None,
         options: MeshOptions,
         text_s: float,
-        decoded: Decoded,
+        decoded: Batch,
     ) -> dict[str, Any]:
         """The mesh of a row of ids, and the times of its stages."""
         started = time.perf_counter()

@@ -1,0 +1,107 @@
+"""What the engine asks of a model: to take prompts into slots, and to step the slots that are in use.
+
+A slots in use (always the first A), C rows per slot (2 with guidance: conditioned, then unconditioned), V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from helicube.engine.kv_cache import KVCache
+from helicube.models.cube.decoder import CubeDecoder
+from helicube.nn.cache import CacheSpec
+
+__all__ = ["Conditioning", "CubeRunner", "Runner"]
+
+
+class Runner(Protocol):
+    """A model with the state of its slots."""
+
+    # Slots, and rows of logits per slot: 1, or 2 with guidance.
+    num_slots: int
+    copies: int
+
+    def start(self, slot: int, prompt: object) -> int:
+        """Take a prompt into a slot; the id that is fed first."""
+        ...
+
+    def step(self, ids_A: Tensor, lengths: Sequence[int]) -> Tensor:
+        """Feed one id to each of the first A slots, which were fed `lengths` ids before; logits (A·C, V)."""
+        ...
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Move a slot's state, `length` ids fed, over another slot's."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditioning:
+    """The prompt of a Cube decoder."""
+
+    # (S, D) conditioning tokens, and those of the empty prompt.
+    cond: Tensor
+    uncond: Tensor
+
+
+class CubeRunner:
+    """A Cube decoder and its cache.
+
+    Args:
+        spec: what the decoder keeps per row.
+        num_slots: requests decoded side by side.
+        guided: whether each slot has an unconditioned row.
+        cache: False recomputes the whole sequence at each step: slow, and the reference that the cache must equal.
+    """
+
+    def __init__(
+        self, decoder: CubeDecoder, spec: CacheSpec, *, num_slots: int, guided: bool = True, cache: bool = True
+    ) -> None:
+        weight = decoder.lm_head.weight
+        self.decoder, self.num_slots, self.copies = decoder, num_slots, 1 + int(guided)
+        self.cache = KVCache(spec, num_slots * self.copies, device=weight.device, dtype=weight.dtype)
+        self.table = decoder.rotary(spec.max_tokens, weight.device)
+        # Ids fed so far, only where nothing is cached.
+        self.history: list[list[int]] | None = None if cache else [[] for _ in range(num_slots)]
+
+    def start(self, slot: int, prompt: object) -> int:
+        assert isinstance(prompt, Conditioning), f"a Cube decoder takes Conditioning, not {type(prompt).__name__}"
+        rows = torch.stack([prompt.cond, prompt.uncond]) if self.copies == 2 else prompt.cond[None]
+        self.cache.fill_prefix(slot * self.copies, self.decoder.prefill(rows))
+        if self.history is not None:
+            self.history[slot] = []
+        return self.decoder.config.bos_id
+
+    def step(self, ids_A: Tensor, lengths: Sequence[int]) -> Tensor:
+        if self.history is not None:
+            return self._recompute(ids_A.tolist(), self.history)
+        fed = ids_A.repeat_interleave(self.copies)[:, None]
+        if min(lengths) == max(lengths):
+            rotary = self.table[lengths[0] : lengths[0] + 1]
+        else:
+            places = torch.tensor(lengths, device=ids_A.device).repeat_interleave(self.copies)
+            rotary = self.table[places][:, None, None]  # (A·C, 1, 1, d/2, 2)
+        rows = [length for length in lengths for _ in range(self.copies)]
+        return self.decoder.decode(fed, rotary, self.cache.layers(rows))[:, -1]
+
+    def _recompute(self, ids: list[int], history: list[list[int]]) -> Tensor:
+        """Logits without what was cached: every slot's whole sequence anew."""
+        logits = []
+        for slot, new in enumerate(ids):
+            history[slot].append(new)
+            fed = torch.tensor([history[slot]] * self.copies, device=self.table.device)
+            count = fed.shape[1]
+            layers = self.cache.layers([0] * self.copies, count, slot * self.copies)
+            logits.append(self.decoder.decode(fed, self.table[:count], layers)[:, -1])
+        return torch.cat(logits)
+
+    def move(self, source: int, target: int, length: int) -> None:
+        if self.history is not None:
+            self.history[target] = self.history[source].copy()
+        for copy in range(self.copies):
+            # The prefix moves with its row whatever the length.
+            self.cache.move(source * self.copies + copy, target * self.copies + copy, length)
