@@ -11,6 +11,7 @@
     ├── GeometryError             a field without a surface, a mesh that cannot be repaired
     ├── DecodeError               a request that ended early (NaN logits, out of cache, cancelled)
     ├── DeviceError               a device that is missing, out of memory, or lacks a feature
+    ├── PoolError                 a rank of a pool that died, or did not answer in time
     └── MissingExtraError         an optional dependency that is not installed
 
 Every message names the value, the rule and the remedy.
@@ -28,6 +29,7 @@ __all__ = [
     "LayoutError",
     "MeshFileError",
     "MissingExtraError",
+    "PoolError",
     "PromptError",
 ]
 
@@ -66,6 +68,10 @@ class DecodeError(HelicubeError):
 
 class DeviceError(HelicubeError):
     """A device is missing, out of memory, or lacks a feature."""
+
+
+class PoolError(HelicubeError):
+    """A rank of a pool died, or did not answer in time."""
 
 
 class MissingExtraError(HelicubeError, ImportError):

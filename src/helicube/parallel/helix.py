@@ -1,0 +1,191 @@
+"""One rank of a Helix pool: decoding with attention and FFN sharded differently over the same ranks.
+
+B sequences, L new tokens of each, H hidden size, Q query heads of the TPA slice, v value size, V vocabulary. Every rank
+runs this same code on the same ids; where there is one rank, all collectives are empty and it is plain decoding.
+Source: Helix Parallelism (arXiv 2507.07120), section 2. Prompts go through the same step, a chunk at a time: each
+chunk is cached at its final place and its queries see all earlier tokens and, causally, the chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.profiler import record_function
+
+from helicube.models.llm import DecoderLayer
+from helicube.models.llm_config import LlmConfig
+from helicube.models.loading import load_part
+from helicube.models.loading_sources import TensorSource
+from helicube.nn.prefix_attention import attend_prefix
+from helicube.nn.rotary_scaling import rotary_frequencies, rotary_rows
+from helicube.parallel.collectives import Collectives
+from helicube.parallel.exchange import merge_received, send_partials
+from helicube.parallel.grid import RankGrid, heads_per_rank, part_of
+from helicube.parallel.kv_shard import KVShard, Sequence
+from helicube.parallel.round_robin import RoundRobin
+from helicube.specs.layout import HelixLayout
+
+__all__ = ["HelixDecoder", "HelixOptions"]
+
+# (queries, keys, values, keys that each query sees, scale) -> output, natural-log LSE; see `attend_prefix`.
+Attend = Callable[[Tensor, Tensor, Tensor, list[int], float], tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelixOptions:
+    """How a pool runs, the same on every rank."""
+
+    layout: HelixLayout
+    # Tokens that each KVP rank can hold, of all sequences together.
+    cache_slots: int
+    # Tokens dealt to a KVP rank at a time.
+    block: int = 16
+    # HOP-B: parts of the batch, so that the exchange of one overlaps the attention of the next. 1 is off.
+    overlap_parts: int = 1
+    dtype: torch.dtype = torch.float32
+    device: torch.device | str = "cpu"
+
+
+class HelixDecoder:
+    """A rank's weights, its share of the cache, and the step.
+
+    Args:
+        config: the whole model.
+        source: its published tensors, of which this rank reads its part.
+        attend: attention over cached keys; a fast twin of the default.
+
+    Raises:
+        CheckpointError: see `load_part`.
+    """
+
+    def __init__(
+        self,
+        config: LlmConfig,
+        source: TensorSource,
+        options: HelixOptions,
+        collectives: Collectives,
+        attend: Attend = attend_prefix,
+    ) -> None:
+        self.config, self.options, self.collectives, self.attend = config, options, collectives, attend
+        self.grid = RankGrid(layout=options.layout, rank=collectives.rank)
+        part = part_of(config, options.layout, collectives.rank)
+        self.model = load_part(config, source, part, dtype=options.dtype, device=options.device)
+        self.layers = self.model.layers
+        placement = RoundRobin(num_shards=options.layout.kvp, block=options.block)
+        self.cache = KVShard(
+            [layer.self_attn for layer in self.layers],
+            options.cache_slots,
+            placement,
+            self.grid.kvp,
+            dtype=options.dtype,
+            device=options.device,
+        )
+        self._frequencies: dict[int, Tensor] = {}
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of this rank's parameters."""
+        return sum(p.nbytes for p in self.model.parameters())
+
+    @torch.inference_mode()
+    def step(self, sequences: list[Sequence], ids_BL: Tensor, *, every: bool = False) -> Tensor:
+        """Cache L new tokens of each sequence and return what follows them.
+
+        Args:
+            ids_BL: on the device, the same on every rank.
+            every: logits after each token and not only after the last.
+
+        Returns:
+            (B, V) float32, with `every` (B, L, V); the same bits on every rank.
+        """
+        pool = self.grid.pool
+        rotary = self._rotary(sequences, ids_BL.shape[1])
+        x = self.collectives.all_reduce(self.model.embed(ids_BL), pool)
+        for index, layer in enumerate(self.layers):
+            x = x + self._attention(index, layer, layer.input_layernorm(x), rotary, sequences)
+            x = x + self._ffn(layer, layer.post_attention_layernorm(x))
+        for sequence in sequences:
+            sequence.length += ids_BL.shape[1]
+        return self._logits(x if every else x[:, -1])
+
+    def _rotary(self, sequences: list[Sequence], count: int) -> Tensor:
+        """Rotary rows of the new tokens, (B, L, f, 2)."""
+        device = self.options.device
+        depends = self.config.rotary.kind == "dynamic"
+        keys = [s.capacity if depends else 0 for s in sequences]
+        for key in keys:
+            if key not in self._frequencies:
+                self._frequencies[key] = rotary_frequencies(self.config.rotary, key).to(device)
+        frequency = torch.stack([self._frequencies[key] for key in keys])[:, None]
+        positions = torch.tensor([[s.length + i for i in range(count)] for s in sequences], device=device)
+        return rotary_rows(positions, frequency, self.config.rotary.amplitude)
+
+    def _attention(
+        self, index: int, layer: DecoderLayer, x_BLH: Tensor, rotary: Tensor, sequences: list[Sequence]
+    ) -> Tensor:
+        """Attention phase: the TPA slice over this rank's tokens, exchange, merge, W_O over the pool."""
+        q, k, v = layer.self_attn.project(x_BLH, rotary)
+        waiting = []
+        for rows in self._parts(len(sequences)):
+            with record_function("helix.attend"):
+                o, lse = self._attend(index, (q[rows], k[rows], v[rows]), sequences[rows])
+            waiting.append(self._exchange(o, lse))
+        with record_function("helix.merge"):
+            merged = torch.cat([finish() for finish in waiting])
+        own = len(self.model.part.output_heads)
+        return self.collectives.all_reduce(layer.self_attn.output(merged[:, :, :own]), self.grid.pool)
+
+    def _parts(self, num_rows: int) -> list[slice]:
+        each = -(-num_rows // self.options.overlap_parts)
+        return [slice(i, min(i + each, num_rows)) for i in range(0, num_rows, each)]
+
+    def _attend(
+        self, index: int, qkv: tuple[Tensor, Tensor, Tensor], sequences: list[Sequence]
+    ) -> tuple[Tensor, Tensor]:
+        """Output (b, L, Q, v) and LSE (b, L, Q) over the tokens that lie here."""
+        (q, k, v), scale = qkv, self.layers[index].self_attn.scale
+        found = []
+        for row, sequence in enumerate(sequences):
+            self.cache.store(index, sequence, k[row], v[row])
+            keys, values = self.cache.view(index, sequence)
+            limits = [self.cache.held(sequence.length + i + 1) for i in range(q.shape[1])]
+            found.append(self.attend(q[row], keys, values, limits, scale))
+        return torch.stack([o for o, _ in found]), torch.stack([lse for _, lse in found])
+
+    def _exchange(self, o: Tensor, lse: Tensor) -> Callable[[], Tensor]:
+        """Start the all-to-all of a part of the batch; the function returned waits for it and merges."""
+        layout, dtype = self.options.layout, self.options.dtype
+        if layout.kvp == 1:
+            return lambda: o.to(dtype)
+        with record_function("helix.send"):
+            pending = send_partials(
+                o,
+                lse,
+                heads=heads_per_rank(self.config, layout),
+                dtype=dtype,
+                collectives=self.collectives,
+                group=self.grid.kvp_group,
+            )
+        return lambda: merge_received(pending.wait(), dtype)
+
+    def _ffn(self, layer: DecoderLayer, x_BLH: Tensor) -> Tensor:
+        """FFN phase. Shared experts are cut over the whole pool; their share rides with the routed ones'."""
+        y: Tensor = layer.mlp(x_BLH)
+        if not layer.routes:
+            return self.collectives.all_reduce(y, self.grid.pool)
+        y = self.collectives.all_reduce(y, self.grid.tpf_group)
+        if self.options.layout.ep == 1:
+            return y
+        return self.collectives.all_gather(y, self.grid.ep_group).sum(dim=0)
+
+    def _logits(self, x: Tensor) -> Tensor:
+        logits = self.model.head(x)
+        if self.grid.layout.num_ranks == 1:
+            return logits
+        each = -(-self.config.vocab_size // self.grid.layout.num_ranks)
+        parts = self.collectives.all_gather(F.pad(logits, (0, each - logits.shape[-1])), self.grid.pool)
+        return parts.movedim(0, -2).flatten(-2)[..., : self.config.vocab_size]
