@@ -13,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
-from helicube.pipelines.text_to_shape import Generated, MeshOptions, TextToShape, load
+from helicube.models.cube.text import check_prompt
+from helicube.pipelines.text_to_shape import Generated, MeshOptions, TextToShape, load, parse_box
 
 __all__ = ["GenerateOptions", "generate_files"]
 
@@ -71,6 +72,10 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
         InputError: an option is out of range, or one file is named for several objects.
     """
     console = console or Console(stderr=True)
+    # Mistakes are found before anything is loaded.
+    for prompt in options.prompts:
+        check_prompt(prompt)
+    parse_box(options.box)
     requests = options.requests
     paths = output_paths(options, len(requests))
     mesh_options = MeshOptions(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helicube.train.captions import augment_caption
-from helicube.train.recolor import recolor
+from helicube.train.recolor import PAINTED_CLASSES, recolor
 from helicube.train.shards import ItemInfo
 
 __all__ = ["augmented_caption"]
@@ -27,7 +27,8 @@ def augmented_caption(
         counts: (k,) how much of the surface each entry paints.
     """
     captions = info.captions
-    if rng.random() < RECOLOR:
+    # A banana stays yellow: only what people paint is repainted.
+    if info.class_name in PAINTED_CLASSES and rng.random() < RECOLOR:
         share = np.maximum(1, np.round(counts / counts.sum() * SURFACE)).astype(np.int64)
         painted, captions = recolor(np.repeat(palette, share, axis=0), captions, rng, info.captions_name_colors)
         palette = painted[np.cumsum(share) - share]
