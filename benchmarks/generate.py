@@ -86,7 +86,8 @@ def main() -> None:
         "first_call": first_call(max(3, options.repeats // 3)),
     }
     machine = {"processor": platform.processor() or platform.machine(), "threads": torch.get_num_threads(),
-               "torch": torch.__version__, "helicube": helicube.__version__, "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+               "torch": torch.__version__, "helicube": helicube.__version__,
+               "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
                "matmul_gflops": [round(before), round(probe_gflops())]}  # fmt: skip
     for group, rows in figures.items():
         for name, value in rows.items():
