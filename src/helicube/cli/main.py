@@ -19,6 +19,8 @@ COMMANDS: dict[str, str] = {
     "tokenize": "Encode a mesh as shape ids.",
     "detokenize": "Decode shape ids to a mesh.",
     "evaluate": "Measure a model.",
+    "profile": "Show where the time of a prompt goes.",
+    "run": "Continue text with a language model, on one process or sharded over several.",
     "train": "Train a model of your own.",
     "plan": "Find the best layout for a model on given GPUs.",
 }

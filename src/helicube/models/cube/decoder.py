@@ -216,6 +216,12 @@ class CubeDecoder(nn.Module):
         single = LayerSpec(num_heads=c.n_head, head_dim=c.head_dim)
         return CacheSpec(layers=(dual,) * c.n_layer + (single,) * c.n_single_layer, max_tokens=max_tokens)
 
+    def step_modules(self) -> list[nn.Module]:
+        """What a decode step reads whole: the shape stream and the output head, but not the condition's stream."""
+        dual = cast("Iterable[DualBlock]", self.transformer.dual_blocks)
+        streams = [module for block in dual for module in (block.attn.pre_x, block.post_1)]
+        return [*streams, *self.transformer.single_blocks, self.lm_head]
+
     def condition(self, text_BTC: Tensor, bbox_B3: Tensor | None = None) -> Tensor:
         """Conditioning tokens (B, S, D): the projected text states, then the box (zeros where none is asked for).
 

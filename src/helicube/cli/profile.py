@@ -1,0 +1,29 @@
+"""`helicube profile`: where the time of a prompt goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("profile")
+@click.argument("prompt", default="a red wooden chair")
+@click.option("--trace", type=click.Path(path_type=Path), help="A .json file for a Chrome trace.")
+@click.option("--weights", help="Folder or Hugging Face name of another model.")
+@click.option("--version", help="v0.1 or v0.5, for published weights without a config.json.")
+def command(*, prompt: str, trace: Path | None, weights: str | None, version: str | None) -> None:
+    """Decode PROMPT under the profiler: stages, steps, operators, and one sentence on what limits it."""
+    from rich.console import Console
+
+    from helicube.pipelines.profile import profile_prompt, table
+    from helicube.pipelines.text_to_shape import load
+
+    found = profile_prompt(load(weights, version=version), prompt, trace=trace)
+    console = Console()
+    console.print(table(found))
+    console.print(found.verdict)
+    if trace is not None:
+        console.print(f"trace: {trace} (open in chrome://tracing or ui.perfetto.dev)")
