@@ -45,6 +45,11 @@ class Traffic:
     bytes_sent: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def total(self) -> int:
+        """Bytes of all kinds."""
+        return sum(self.bytes_sent.values())
+
     def add(self, kind: str, num_bytes: int) -> None:
         self.bytes_sent[kind] += num_bytes
         self.calls[kind] += 1

@@ -91,6 +91,19 @@ class HelixDecoder:
         """Bytes of this rank's parameters."""
         return sum(p.nbytes for p in self.model.parameters())
 
+    def read_bytes(self, sequences: list[Sequence]) -> float:
+        """Bytes that this rank reads to decode one token of each sequence: weights, and keys and values.
+
+        Of the routed experts, those that as many tokens choose at least, if they choose differently: at most all.
+        """
+        moe, config = self.config.moe, self.config
+        routed = sum(p.nbytes for layer in self.layers for n, p in layer.named_parameters() if ".experts." in n)
+        hit = min(1.0, len(sequences) * moe.top_k / moe.num_experts) if moe else 0.0
+        # Of an input embedding of its own, a row per token, which is nothing.
+        idle = 0 if config.tied_embeddings else self.model.model.embed_tokens.weight.nbytes
+        held = sum(self.cache.held(s.length) for s in sequences)
+        return self.weight_bytes - routed * (1 - hit) - idle + held * self.cache.num_bytes / self.cache.slots
+
     @torch.inference_mode()
     def step(self, sequences: list[Sequence], ids_BL: Tensor, *, every: bool = False) -> Tensor:
         """Cache L new tokens of each sequence and return what follows them.

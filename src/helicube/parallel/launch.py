@@ -1,0 +1,141 @@
+"""Starting the ranks of a pool on this machine, and ending all of them when one ends badly."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from helicube.errors import PoolError
+
+__all__ = ["LIFELINE", "REPORTS", "launch", "report_error"]
+
+# Environment of a rank: a pipe that closes when the launcher ends, and the folder for its last words.
+LIFELINE, REPORTS = "HELICUBE_LIFELINE", "HELICUBE_REPORTS"
+
+# Status of a rank whose reader went away, see helicube.cli.main.
+BROKEN_PIPE = 141
+POLL_S = 0.05
+# After the first rank has failed, how long the others may take to say why they fail too.
+SETTLE_S = 1.0
+
+
+def launch(argv: Sequence[str], num_ranks: int, env: Mapping[str, str] | None = None) -> None:
+    """Run a command as `num_ranks` processes, as torchrun would, until all have ended.
+
+    Rank 0 writes to this process's output; what the others write to stderr is shown if they fail unexpectedly. The
+    ranks end when one fails, when this call is interrupted, and when this process is killed.
+
+    Raises:
+        PoolError: a rank died or failed; names it and says why.
+        BrokenPipeError: whoever read rank 0's output went away.
+    """
+    with tempfile.TemporaryDirectory(prefix="helicube-") as folder, _lifeline() as pipe:
+        ranks: list[subprocess.Popen[bytes]] = []
+        ended: list[int | None] = []
+        try:
+            common = {**os.environ, **(env or {}), **_pool_environment(num_ranks, folder, pipe)}
+            ranks = [_start(argv, {**common, "RANK": str(r), "LOCAL_RANK": str(r)}, pipe, r) for r in range(num_ranks)]
+            while any(rank.poll() is None for rank in ranks):
+                if any(rank.poll() for rank in ranks):
+                    _settle(ranks)
+                    break
+                time.sleep(POLL_S)
+            # Taken before the rest are killed below, so that a rank that died by itself can be told from them.
+            ended = [rank.poll() for rank in ranks]
+        finally:
+            for rank in ranks:
+                # Not terminate: a rank that is stopped or hangs in a collective does not hear it.
+                rank.kill()
+            for rank in ranks:
+                rank.wait()
+        failure = _failure(ended, Path(folder))
+    if ended[0] == BROKEN_PIPE:
+        raise BrokenPipeError
+    if failure:
+        raise PoolError(failure)
+
+
+def report_error(error: Exception) -> None:
+    """Leave a rank's last words for the launcher."""
+    folder = os.environ.get(REPORTS)
+    if folder:
+        Path(folder, f"{os.environ['RANK']}.error").write_text(str(error), encoding="utf-8")
+
+
+def _pool_environment(num_ranks: int, folder: str, pipe: int) -> dict[str, str]:
+    threads = max(1, (os.cpu_count() or 1) // num_ranks)
+    return {
+        "WORLD_SIZE": str(num_ranks),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(_free_port()),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads)),
+        LIFELINE: str(pipe),
+        REPORTS: folder,
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def _lifeline() -> Iterator[int]:
+    """A pipe whose writing end only this process has; nothing is ever written."""
+    read, write = os.pipe()
+    try:
+        yield read
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def _start(argv: Sequence[str], env: Mapping[str, str], pipe: int, rank: int) -> subprocess.Popen[bytes]:
+    # A session of its own: Ctrl-C reaches the launcher alone, which then ends the ranks.
+    if rank == 0:
+        return subprocess.Popen(argv, env=env, pass_fds=(pipe,), start_new_session=True)
+    with Path(env[REPORTS], f"{rank}.stderr").open("wb") as stderr:
+        return subprocess.Popen(
+            argv, env=env, pass_fds=(pipe,), start_new_session=True, stdout=subprocess.DEVNULL, stderr=stderr
+        )
+
+
+def _settle(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
+    deadline = time.monotonic() + SETTLE_S
+    while time.monotonic() < deadline and any(rank.poll() is None for rank in ranks):
+        time.sleep(POLL_S)
+
+
+def _failure(ended: Sequence[int | None], folder: Path) -> str:
+    """Why the run failed: a rank that was killed explains the others' errors, and what they said explains the rest.
+
+    Args:
+        ended: exit statuses, negative for a signal; None for a rank that had not ended.
+    """
+    size = len(ended)
+    for rank, status in enumerate(ended):
+        if status is not None and status < 0:
+            name = signal.Signals(-status).name
+            return f"rank {rank} of {size} died (killed by {name}); the run is over, and its other ranks were ended"
+    for rank in range(size):
+        path = folder / f"{rank}.error"
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    for rank, status in enumerate(ended):
+        if status:
+            return f"rank {rank} of {size} failed with status {status}{_last_words(folder, rank)}"
+    return ""
+
+
+def _last_words(folder: Path, rank: int) -> str:
+    path = folder / f"{rank}.stderr"
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines() if path.is_file() else []
+    return ": " + lines[-1] if lines else ""
