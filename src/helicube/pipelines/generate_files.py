@@ -133,7 +133,7 @@ def _write(generated: Generated, path: Path, options: GenerateOptions, console: 
     console.print(
         f"{path}  {mesh.num_faces} triangles, seed {generated.seed}, {total:.2f} s: "
         f"text {t.text_s * 1e3:.0f} ms, tokens {t.tokens_s * 1e3:.0f} ms (TPOT {generated.tpot_s * 1e3:.2f} ms, "
-        f"{generated.batch / generated.tpot_s:.0f} tokens/s), surface {t.surface_s * 1e3:.0f} ms, "
+        f"{generated.batch / generated.tpot_s:.0f} tokens/s, {generated.read_bytes_per_s / 1e9:.1f} GB/s), surface {t.surface_s * 1e3:.0f} ms, "
         f"clean-up {t.clean_up_s * 1e3:.0f} ms, export {written_s * 1e3:.0f} ms",
         highlight=False,
         markup=False,

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from helicube.engine.engine import Batch, Engine
+from helicube.engine.metrics import cache_bytes, module_bytes
 from helicube.engine.request import Request
 from helicube.engine.runner import CubeRunner
 from helicube.engine.sampling import SamplingConfig
@@ -78,9 +79,10 @@ class Generated:
     # Remarks of the text encoder, such as words it did not know.
     notes: tuple[str, ...]
     times: StageTimes
-    # Seconds per token of the batch, and objects in it.
+    # Seconds per token of the batch, objects in it, and bytes per second that its steps read.
     tpot_s: float
     batch: int
+    read_bytes_per_s: float
 
 
 class TextToShape:
@@ -161,13 +163,23 @@ class TextToShape:
                 ids=ids,
                 notes=notes,
                 tpot_s=decoded.tpot_s,
-                batch=len(prompts),
+                batch=min(len(prompts), MAX_SLOTS),
+                read_bytes_per_s=self._step_bytes(min(len(prompts), MAX_SLOTS), guided) / decoded.tpot_s,
                 **self._mesh(ids, sizes, options, text_s, decoded),
             )
             for prompt, config, ids, notes in zip(
                 prompts, sampling, [r.ids.numpy() for r in decoded.results], conditioned.notes, strict=True
             )
         ]
+
+    def _step_bytes(self, num_slots: int, guided: bool) -> int:
+        """Bytes that a step has to read, with the cache half full."""
+        decoder = self.model.decoder
+        rows = num_slots * (1 + int(guided))
+        cached = cache_bytes(
+            self.model.cache_spec, rows, self.model.plan.num_steps // 2, decoder.lm_head.weight.element_size()
+        )
+        return module_bytes(decoder.step_modules()) + cached
 
     def _mesh(
         self,
