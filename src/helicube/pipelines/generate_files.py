@@ -128,16 +128,21 @@ def _write(generated: Generated, path: Path, options: GenerateOptions, console: 
     written_s = time.perf_counter() - started
     for note in generated.notes:
         console.print(f"note: {note}", highlight=False, markup=False)
+    console.print(f"{path}  {summary(generated, written_s)}", highlight=False, markup=False, soft_wrap=True)
+
+
+def summary(generated: Generated, written_s: float) -> str:
+    """One line on the size of a mesh and where its time went."""
     t = generated.times
-    total = t.text_s + t.tokens_s / generated.batch + t.surface_s + t.clean_up_s + written_s
-    console.print(
-        f"{path}  {mesh.num_faces} triangles, seed {generated.seed}, {total:.2f} s: "
-        f"text {t.text_s * 1e3:.0f} ms, tokens {t.tokens_s * 1e3:.0f} ms (TPOT {generated.tpot_s * 1e3:.2f} ms, "
-        f"{generated.batch / generated.tpot_s:.0f} tokens/s, {generated.read_bytes_per_s / 1e9:.1f} GB/s), surface {t.surface_s * 1e3:.0f} ms, "
-        f"clean-up {t.clean_up_s * 1e3:.0f} ms, export {written_s * 1e3:.0f} ms",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+    total_s = t.text_s + t.tokens_s / generated.batch + t.surface_s + t.clean_up_s + written_s
+    speed = (
+        f"TPOT {generated.tpot_s * 1e3:.2f} ms, {generated.batch / generated.tpot_s:.0f} tokens/s, "
+        f"{generated.read_bytes_per_s / 1e9:.1f} GB/s"
+    )
+    return (
+        f"{generated.mesh.num_faces} triangles, seed {generated.seed}, {total_s:.2f} s: "
+        f"text {t.text_s * 1e3:.0f} ms, tokens {t.tokens_s * 1e3:.0f} ms ({speed}), "
+        f"surface {t.surface_s * 1e3:.0f} ms, clean-up {t.clean_up_s * 1e3:.0f} ms, export {written_s * 1e3:.0f} ms"
     )
 
 
