@@ -45,6 +45,11 @@ class Question:
             raise InputError(f"min-gpus {self.min_gpus} exceeds max-gpus {self.max_gpus}; lower it")
 
     @property
+    def pool(self) -> str:
+        """Sizes of the pool, in words."""
+        return str(self.max_gpus) if self.min_gpus == self.max_gpus else f"{self.min_gpus} … {self.max_gpus}"
+
+    @property
     def goal(self) -> str:
         """What is maximised, in words."""
         if self.ttl_s is not None:
@@ -111,7 +116,7 @@ def _missing(q: Question, s: Setting, points: Points, layouts: LayoutArrays, fam
     """Why a family has no point that qualifies."""
     listed = layouts.take(np.flatnonzero(layouts.family == FAMILIES.index(family)))
     if not len(listed):
-        return f"no such layout of {q.min_gpus} … {q.max_gpus} GPUs for this model"
+        return f"no such layout of {q.pool} GPUs for this model"
     own = points.of_family(family)
     if not len(own):
         short = -float(np.max(memory_of(s, listed, listed.dp * listed.pp, q.context).free))
@@ -125,9 +130,7 @@ def _refuse(q: Question, s: Setting, points: Points, layouts: LayoutArrays) -> I
     """Nothing qualifies: say which limit fails, and what would make it possible."""
     name, gpu = s.model.name, s.hardware.name
     if not len(layouts):
-        return InputError(
-            f"no layout of {q.min_gpus} … {q.max_gpus} GPUs for {name} in these families; widen the range"
-        )
+        return InputError(f"no layout of {q.pool} GPUs for {name} in these families; widen the range")
     if not len(points):
         m = memory_of(s, layouts, layouts.dp * layouts.pp, q.context)
         i = int(np.argmax(m.free))

@@ -75,10 +75,11 @@ def calibrate(kernels: Path, output: Path, *, serving: Path | None = None, plots
         gpus[name], fits = fit_gpu(load_hardware(name), folder)
         tables.append(_fit_table(name, fits))
         if plots is not None:
-            from helicube.planner.chart_image import draw_fits
+            from helicube.planner.chart_image import draw_errors, draw_fits
 
             plots.mkdir(parents=True, exist_ok=True)
             draw_fits(name, fits, plots / f"calibration-{name}.png")
+            draw_errors(name, fits, plots / f"calibration-{name}-error.png")
     shipped_gpus, engines = shipped_constants()
     if serving is None:
         gpus = {name: _with_scales(gpu, shipped_gpus.get(name)) for name, gpu in gpus.items()}

@@ -15,7 +15,7 @@ from helicube.planner.fit_kernels import KernelFit
 from helicube.planner.layouts import FAMILIES
 from helicube.planner.pareto import frontier
 
-__all__ = ["draw_answer", "draw_crossover", "draw_fits"]
+__all__ = ["draw_answer", "draw_crossover", "draw_errors", "draw_fits"]
 
 _COLORS = {"tp": "#8a8f9c", "pp": "#b08968", "dp": "#5b8c5a", "medha": "#c9a227", "dcp": "#3f7cac", "helix": "#d1495b"}
 
@@ -28,10 +28,10 @@ def _figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _save(figure: Any, path: Path) -> None:
+def _save(figure: Any, path: Path, dpi: int = 110) -> None:
     temporary = path.with_name(f".part.{path.name}")
     try:
-        figure.savefig(temporary, dpi=110)
+        figure.savefig(temporary, dpi=dpi)
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
@@ -52,6 +52,10 @@ def draw_answer(answer: Answer, path: Path) -> None:
         axes.axvline(1 / q.ttl_s, color="black", ls="--", lw=1)
     axes.set(xscale="log", yscale="log", xlabel=f"tokens/s per user ({s.kind})", ylabel=f"tokens/s per GPU ({s.kind})")
     axes.set_title(f"{s.model.name} on up to {q.max_gpus} × {s.hardware.name}, context {q.context:,}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("{x:g}")
+    axes.tick_params(which="minor", labelsize=7)
     axes.grid(alpha=0.3)
     axes.legend()
     _save(figure, path)
@@ -87,23 +91,40 @@ def draw_crossover(found: Crossover, path: Path) -> None:
     _save(figure, path)
 
 
+def draw_errors(name: str, fits: Sequence[KernelFit], path: Path) -> None:
+    """Draw the spread of predicted over measured time of each operation: median, quartiles, 5th to 95th percentile."""
+    figure = _figure(7, 0.32 * len(fits) + 1)
+    axes = figure.subplots()
+    axes.axvspan(-20, 20, color="#dddddd")
+    for i, fit in enumerate(fits[::-1]):
+        ends = np.quantile(100 * fit.errors, (0.05, 0.25, 0.5, 0.75, 0.95))
+        axes.plot(ends[[0, 4]], [i, i], color="#3f7cac", lw=1)
+        axes.plot(ends[[1, 3]], [i, i], color="#3f7cac", lw=5)
+        axes.plot(ends[2], i, "k.")
+    axes.set_yticks(range(len(fits)), [fit.name for fit in fits[::-1]], fontsize=8)
+    axes.set(xlabel="fitted over measured time, minus 1 (%); grey: within 20 %", title=name, xlim=(-80, 80))
+    _save(figure, path, dpi=80)
+
+
 def draw_fits(name: str, fits: Sequence[KernelFit], path: Path) -> None:
     """Draw predicted against measured times of each operation of one GPU."""
     columns = 4
     rows = -(-len(fits) // columns)
     figure = _figure(3.1 * columns, 2.9 * rows)
     for axes, fit in zip(figure.subplots(rows, columns, squeeze=False).ravel(), fits, strict=False):
-        # At most 1,500 points of an operation keep the picture small.
-        step = max(1, len(fit.measured_s) // 1500)
+        # At most 500 points of an operation keep the picture small.
+        step = max(1, len(fit.measured_s) // 500)
         measured, predicted = fit.measured_s[::step] * 1e6, fit.predicted_s[::step] * 1e6
         ends = [measured.min(), measured.max()]
         axes.plot(measured, predicted, ".", ms=2, alpha=0.4, rasterized=True)
         axes.plot(ends, ends, "k-", lw=0.8)
-        axes.set(xscale="log", yscale="log", title=f"{fit.name}: median {fit.median_error:.1%}")
+        axes.set(xscale="log", yscale="log")
+        axes.set_title(f"{fit.name}: median {fit.median_error:.1%}", fontsize=9)
         axes.tick_params(labelsize=7)
+        axes.tick_params(which="minor", labelleft=False, labelbottom=False)
     for axes in figure.axes[len(fits) :]:
         axes.set_visible(False)
     figure.supxlabel("measured µs")
     figure.supylabel("fitted µs")
     figure.suptitle(name)
-    _save(figure, path)
+    _save(figure, path, dpi=75)

@@ -136,6 +136,8 @@ class GpuConstants:
     # hopper or blackwell: GPUs that run the same kernels.
     max_ranks: int
     # Widest collective in the tables.
+    fused_moves: bool = True
+    # Engines have fused gathers and exchanges beside NCCL's; false only when a sensitivity is asked for.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,6 +154,8 @@ class EngineConstants:
     # Host time per running request and step.
     layer_s: float = 0.0
     # Small kernels and gaps of one layer.
+    qk_norm_s: float = 0.0
+    # Norms of queries and keys in one layer, for models that have them.
     gemm_s: float = 0.0
     # Launch of one GEMM inside a captured graph.
     attention_s: float = 0.0

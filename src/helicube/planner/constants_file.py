@@ -35,7 +35,7 @@ def _value(value: Any) -> str:
 
 
 def _table(name: str, values: Mapping[str, Any]) -> list[str]:
-    plain = {key: value for key, value in values.items() if value is not None and key != "name"}
+    plain = {key: value for key, value in values.items() if value is not None and key not in {"name", "fused_moves"}}
     nested = {key: value for key, value in plain.items() if isinstance(value, Mapping) and key != "prefill_efficiency"}
     lines = [f"[{name}]"] + [f"{key} = {_value(value)}" for key, value in plain.items() if key not in nested]
     for key, value in nested.items():

@@ -11,11 +11,25 @@ from helicube.specs.hardware import HardwareSpec
 __all__ = ["all_reduce_time", "collective_time", "move_time"]
 
 
-def _link(hardware: HardwareSpec, ranks: Number) -> Number:
-    """Bandwidth of one rank in a group: the fast links inside the domain, the network card beyond it."""
+# What crossing domains adds to a collective: one network round, and one more for each doubling of the domains (assumed:
+# no table goes beyond one domain).
+_NETWORK_BASE_S = 15e-6
+_NETWORK_STEP_S = 5e-6
+
+
+def _link(hardware: HardwareSpec, ranks: Array, op: str) -> tuple[Number, Number]:
+    """(bandwidth of one rank, added latency): the fast links inside the domain, the network cards beyond it.
+
+    Across domains an all-to-all leaves through each rank's own card, while the other collectives send every byte once
+    per domain, so that the cards of its ranks share the work.
+    """
     if hardware.link_domain >= np.max(ranks):
-        return hardware.link_bytes_per_s
-    return np.where(np.asarray(ranks) > hardware.link_domain, hardware.network_bytes_per_s, hardware.link_bytes_per_s)
+        return hardware.link_bytes_per_s, 0.0
+    cards = 1.0 if op == "alltoall" else float(hardware.link_domain)
+    outside = min(hardware.link_bytes_per_s, cards * hardware.network_bytes_per_s)
+    beyond = ranks > hardware.link_domain
+    added = _NETWORK_BASE_S + _NETWORK_STEP_S * np.log2(np.maximum(ranks / hardware.link_domain, 1.0))
+    return np.where(beyond, outside, hardware.link_bytes_per_s), np.where(beyond, added, 0.0)
 
 
 def collective_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants, op: str, *,
@@ -34,7 +48,8 @@ def collective_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineCon
     n = np.asarray(ranks, dtype=np.float64)
     doublings = np.log2(np.maximum(n, 1.0))
     latency = c.base_s + (c.step_s + engine.collective_s) * doublings
-    time = latency + np.divide(received_bytes, _link(hardware, n) * c.efficiency)
+    bandwidth, added = _link(hardware, n, op)
+    time = latency + added + np.divide(received_bytes, bandwidth * c.efficiency)
     if c.root_s:
         time = time + c.root_s * np.sqrt(received_bytes)
     return np.where(n > 1, time, 0.0)
@@ -67,7 +82,7 @@ def move_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants
     """
     n = np.asarray(ranks, dtype=np.float64)
     best = collective_time(hardware, gpu, engine, op, ranks=n, received_bytes=received_bytes)
-    if hardware.link_kind == "pcie":
+    if hardware.link_kind == "pcie" or not gpu.fused_moves:
         return best
     c, doublings = gpu.one_shot, np.log2(np.maximum(n, 1.0))
     volume = np.multiply(received_bytes, 1 / (hardware.link_bytes_per_s * c.efficiency))

@@ -33,12 +33,14 @@ def distinct_experts(experts: Number, load: Number, spread: float) -> Array:
 def hot_rank_load(num_experts: int, ep: Number, spread: float) -> Array:
     """Load of the busiest expert-parallel rank over the mean load.
 
-    A rank holds E/EP experts, so the relative deviation of its load is sqrt(EP / (spread·E)); the busiest of EP ranks
-    lies as many deviations above the mean as the expected maximum of EP standard normal values.
+    A rank holds E/EP experts, so that its load follows a gamma law of shape k = spread·E/EP; the Wilson–Hilferty cube
+    turns the expected maximum of EP standard normal values into that of EP such loads.
     """
     ranks = np.maximum(ep, 1.0)
     deviations = np.interp(np.log2(ranks), np.arange(len(_EXPECTED_MAXIMUM)), _EXPECTED_MAXIMUM)
-    return 1.0 + deviations * np.sqrt(ranks / (spread * num_experts))
+    small = ranks * (1.0 / (9.0 * spread * num_experts))
+    cube = 1.0 - small + deviations * np.sqrt(small)
+    return np.where(ranks > 1.0, cube * cube * cube, 1.0)
 
 
 def moe_time(hardware: HardwareSpec, c: MoeConstants, f: FfnSpec, fmt: str, *, hidden: int, tokens: Number, tpf: Number,

@@ -35,6 +35,8 @@ class _Plan:
     s: Setting
     c: Candidate
     x: LayoutArrays
+    name: str
+    # Model name or path, as the engine takes it.
     context: int
 
     def width(self, name: str) -> int:
@@ -72,7 +74,7 @@ def _vllm(p: _Plan) -> Launch:
         )
     if p.family == "medha":
         return Launch(command="", files=(), cannot=("vLLM has no KV shards beyond its tensor parallelism",))
-    words = ["vllm", "serve", p.s.model.name, "--tensor-parallel-size", str(p.tp)]
+    words = ["vllm", "serve", p.name, "--tensor-parallel-size", str(p.tp)]
     for flag, width in (("--pipeline-parallel-size", p.width("pp")), ("--data-parallel-size", p.width("dp")),
                         ("--decode-context-parallel-size", p.width("kvp"))):  # fmt: skip
         if width > 1:
@@ -97,7 +99,7 @@ def _sglang(p: _Plan) -> Launch:
     if p.family == "medha":
         return Launch(command="", files=(), cannot=("SGLang has no KV shards beyond its tensor parallelism",))
     ranks = p.tp * p.width("dp")
-    words = ["python", "-m", "sglang.launch_server", "--model-path", p.s.model.name, "--tp", str(ranks)]
+    words = ["python", "-m", "sglang.launch_server", "--model-path", p.name, "--tp", str(ranks)]
     if p.width("dp") > 1:
         words += ["--dp", str(p.width("dp")), "--enable-dp-attention"]
     if p.width("kvp") > 1:
@@ -121,7 +123,7 @@ def _trtllm(p: _Plan) -> Launch:
     if p.family == "helix" and not p.s.model.attention.is_mla:
         cannot.append("TensorRT-LLM's cp_type HELIX is written for MLA: check that your version takes grouped queries")
     ranks = p.tp * p.width("dp")
-    words = ["trtllm-serve", p.s.model.name, "--max_seq_len", str(p.context), "--max_batch_size", str(p.c.batch)]
+    words = ["trtllm-serve", p.name, "--max_seq_len", str(p.context), "--max_batch_size", str(p.c.batch)]
     if p.family == "helix":
         words += ["--tp_size", str(p.width("tpa")), "--config", "helicube.yaml"]
     else:
@@ -148,11 +150,11 @@ def _helicube(p: _Plan) -> Launch:
         cannot.append(
             "helicube run reads 16-bit weights and cache: memory and times are those of bf16, not of this plan"
         )
-    words = ["helicube", "run", "--model", p.s.model.name, "--layout", str(p.c.helix), "--nproc", str(p.c.num_gpus)]
+    words = ["helicube", "run", "--model", p.name, "--layout", str(p.c.helix), "--nproc", str(p.c.num_gpus)]
     return Launch(command=shlex.join(words), files=(), cannot=tuple(cannot))
 
 
-def emit(engine: str, s: Setting, c: Candidate, x: LayoutArrays, context: int) -> Launch:
+def emit(engine: str, s: Setting, c: Candidate, x: LayoutArrays, *, name: str, context: int) -> Launch:
     """Launch line of a candidate.
 
     Args:
@@ -160,6 +162,7 @@ def emit(engine: str, s: Setting, c: Candidate, x: LayoutArrays, context: int) -
         s: model and formats.
         c: the candidate.
         x: (1,) its layout.
+        name: model name or path, as the engine takes it.
         context: tokens per user.
 
     Raises:
@@ -168,4 +171,4 @@ def emit(engine: str, s: Setting, c: Candidate, x: LayoutArrays, context: int) -
     makers = {"vllm": _vllm, "sglang": _sglang, "trtllm": _trtllm, "helicube": _helicube}
     if engine not in makers:
         raise InputError(f"engine {engine!r} is unknown; choose {nearest_names(engine, ENGINES, most=len(ENGINES))}")
-    return makers[engine](_Plan(s=s, c=c, x=x, context=context))
+    return makers[engine](_Plan(s=s, c=c, x=x, name=name, context=context))

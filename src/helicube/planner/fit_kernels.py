@@ -175,7 +175,8 @@ def _fit_moe(hardware: HardwareSpec, columns: Columns, dtype: str) -> tuple[MoeC
             )  # fmt: skip
         return total
 
-    lower, upper = [2e-6, 0.1, 0.02, 0.05, 0.1], [200e-6, 1, 1, 10, 60]
+    # A spread below a fifth cannot be told apart from a lower bandwidth.
+    lower, upper = [2e-6, 0.1, 0.02, 0.2, 0.1], [200e-6, 1, 1, 10, 60]
     best = _fit(predict, [25e-6, 0.6, 0.4, 0.5, 5], lower, upper, rows["latency_s"])
     return constants(best), KernelFit(name=f"moe {fmt}", measured_s=rows["latency_s"], predicted_s=predict(best))
 

@@ -62,6 +62,7 @@ def _shared() -> list[_Constant]:
 
     found = [
         _Constant(name="gemm_s", prior=1e-6, spread=0.5, touches=_always),
+        _Constant(name="qk_norm_s", prior=4e-6, spread=0.7, touches=lambda g: g.model.attention.qk_norm),
         _Constant(name="linear_s", prior=20e-6, spread=1.0, touches=linear),
         _Constant(name="linear_prefill_s", prior=3e-12, spread=1.0, touches=linear),
         _Constant(name="prefill.moe", prior=0.5, spread=0.5, touches=moe),
@@ -146,10 +147,11 @@ def _engine(name: str, v: Mapping[str, Any]) -> EngineConstants:
     shares = {fmt: np.minimum(1.0, v[f"prefill.{fmt}"] * scale) for fmt in ("bf16", "fp8", "fp8_block", "fp4")}
     own = {key: v[f"{name}.{key}"] for key in ("layer_s", "step_s", "request_s", "collective_s", "attention_scale",
                                                "attention_s", "eager_layer_s", "interleave")}  # fmt: skip
+    shared = {key: v[key] for key in ("gemm_s", "qk_norm_s", "linear_s", "linear_prefill_s")}
+    moe = {generation: v[f"{name}.moe"] * v[f"moe_s.{generation}"] for generation in ("hopper", "blackwell")}
     return EngineConstants(
-        name=name, source="", prefill_efficiency={**shares, "moe": v["prefill.moe"]}, gemm_s=v["gemm_s"],
-        moe_s={g: v[f"{name}.moe"] * v[f"moe_s.{g}"] for g in ("hopper", "blackwell")}, mixed=name in _MIXED,
-        linear_s=v["linear_s"], linear_prefill_s=v["linear_prefill_s"], **own,
+        name=name, source="", prefill_efficiency={**shares, "moe": v["prefill.moe"]}, moe_s=moe, mixed=name in _MIXED,
+        **shared, **own,
     )  # fmt: skip
 
 

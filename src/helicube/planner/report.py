@@ -36,9 +36,10 @@ class Table:
 
 def markdown(table: Table) -> str:
     """The table as GitHub Markdown, its title as a bold line."""
-    lines = [f"**{table.title}**", "", "| " + " | ".join(table.header) + " |", "|" + "---|" * len(table.header)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table.rows]
-    return "\n".join(lines) + "\n"
+    head, *body = (
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (table.header, *table.rows)
+    )
+    return "\n".join([f"**{table.title}**", "", head, "|" + "---|" * len(table.header), *body]) + "\n"
 
 
 def _limits(c: Candidate) -> str:
@@ -80,10 +81,9 @@ def _phases(c: Candidate, kind: str) -> Table:
 
 def _memory(c: Candidate) -> Table:
     order = ("weights", "cache", "activations", "reserve", "free", "capacity")
-    rows = tuple((name, f"{c.memory_bytes[name] / 1e9:.1f}") for name in order)
-    return Table(
-        title="Memory of the fullest GPU (capacity: what engines may use of it)", header=("part", "GB"), rows=rows
-    )
+    names = {"capacity": "usable (90 %)"}
+    rows = tuple((names.get(name, name), f"{c.memory_bytes[name] / 1e9:.1f}") for name in order)
+    return Table(title="Memory of the fullest GPU", header=("part", "GB"), rows=rows)
 
 
 def _point_row(answer: Answer, points: Points, family: str, i: int) -> dict[str, object]:

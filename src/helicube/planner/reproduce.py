@@ -14,7 +14,7 @@ from helicube.planner.constants import BOUND_ENGINE, EngineConstants, GpuConstan
 from helicube.planner.layouts import BASELINES, FAMILIES, LayoutArrays, enumerate_layouts
 from helicube.planner.pareto import best_throughput_at, frontier
 from helicube.planner.report import Table
-from helicube.planner.search import Points, default_batches, search
+from helicube.planner.search import Points, default_batches, evaluate, search
 from helicube.planner.setting import Setting, make_setting, uniform_formats
 from helicube.specs.catalog import get_model
 from helicube.specs.hardware import load_hardware
@@ -54,7 +54,7 @@ class Outcome:
     users_at_ttl_ms: float
     # Latency at which the users ratio is largest.
     hop_b_loss: float
-    # Largest loss of tokens/s/user along the frontier, at equal tokens/s/GPU.
+    # Largest loss of tokens/s/user on the frontier when its layouts run without the overlap.
     helix: str
     baseline: str
     # Fastest layouts.
@@ -115,6 +115,8 @@ def variants(s: Setting) -> list[tuple[str, Setting]]:
             replace(s, gpu=_cheap_collectives(s.gpu, 5e-6), engine=replace(s.engine, collective_s=0.0)),
         ),
         ("collectives: latency doubled", replace(s, gpu=_slow_collectives(s.gpu))),
+        ("gathers and exchanges by NCCL", replace(s, gpu=replace(s.gpu, fused_moves=False))),
+        ("exchange: 34 µs, published for a fused kernel on 4 GB200", replace(s, gpu=_exchange_at(s.gpu, 34e-6))),
         ("attention: linear beyond 131,072 tokens per GPU", replace(s, gpu=replace(s.gpu, attention=linear))),
         ("attention at peak bandwidth", replace(s, gpu=replace(s.gpu, attention=attention))),
         ("peak bandwidth, 2.5 µs a kernel, 5 µs a collective", _paper_like(s)),
@@ -123,6 +125,12 @@ def variants(s: Setting) -> list[tuple[str, Setting]]:
             replace(_paper_like(s), engine=BOUND_ENGINE, gpu=_cheap_collectives(_paper_like(s).gpu, 0.0)),
         ),
     ]
+
+
+def _exchange_at(gpu: GpuConstants, latency_s: float) -> GpuConstants:
+    """Every all-to-all at one latency; gathers, which the baselines use, stay."""
+    flat = replace(gpu.collectives["alltoall"], base_s=latency_s, step_s=0.0, root_s=0.0)
+    return replace(gpu, fused_moves=False, collectives={**gpu.collectives, "alltoall": flat})
 
 
 def _slow_collectives(gpu: GpuConstants) -> GpuConstants:
@@ -134,15 +142,15 @@ def _slow_collectives(gpu: GpuConstants) -> GpuConstants:
     return replace(gpu, collectives=slow, one_shot=doubled)
 
 
-def _hop_b_loss(on: Points, off: Points) -> float:
-    """Largest loss of tokens/s/user at equal tokens/s/GPU."""
-    with_it, without = frontier(on), frontier(off)
-    # Frontiers run from the fastest point to the one of the highest throughput.
-    position = np.searchsorted(without.tokens_per_s_gpu, with_it.tokens_per_s_gpu, side="left")
-    reachable = position < len(without)
-    speed = without.tokens_per_s_user[np.minimum(position, len(without) - 1)]
-    loss = np.where(reachable, 1.0 - speed / with_it.tokens_per_s_user, 0.0)
-    return float(np.max(np.maximum(loss, 0.0)))
+def _hop_b_loss(s: Setting, helix: Points) -> float:
+    """Largest loss of tokens/s/user on the frontier when its layouts run without the overlap, batch unchanged."""
+    front = frontier(helix)
+    front = front.where(front.layouts.overlap)
+    if not len(front):
+        return 0.0
+    plain = replace(front.layouts, overlap=np.zeros(len(front), dtype=np.bool_))
+    without = evaluate(s, plain, front.batch, CONTEXT)
+    return float(np.max(1.0 - front.ttl_s / without.ttl_s))
 
 
 def outcome_of(name: str, s: Setting, *, baselines: Sequence[str] = BASELINES, layouts: LayoutArrays | None = None,
@@ -167,7 +175,7 @@ def outcome_of(name: str, s: Setting, *, baselines: Sequence[str] = BASELINES, l
     k = int(np.argmax(ratio))
     return Outcome(
         name=name, interactivity=float(base.ttl_s[j] / helix.ttl_s[i]), users=float(ratio[k]),
-        users_at_ttl_ms=float(1e3 / speeds[k]), hop_b_loss=_hop_b_loss(helix, helix.where(~helix.layouts.overlap)),
+        users_at_ttl_ms=float(1e3 / speeds[k]), hop_b_loss=_hop_b_loss(s, helix),
         helix=f"{helix.layouts.describe(i)} at {int(helix.batch[i])}",
         baseline=f"{base.layouts.describe(j)} at {int(base.batch[j])}",
     )  # fmt: skip

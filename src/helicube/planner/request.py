@@ -119,7 +119,9 @@ def _headline(s: Setting, answer: Answer, seconds: float) -> str:
         size += f", {m.num_active_params / 1e9:.1f} G per token"
     f = s.formats
     parts = {"attention": f.attention, "FFN": f.ffn, **({"experts": f.experts} if m.ffn.is_moe else {})}
-    formats = f.attention if len(set(parts.values())) == 1 else ", ".join(f"{k} {v}" for k, v in parts.items())
+    # Block scales are a matter of kernels, not of what a reader calls the precision.
+    parts = {part: fmt.removesuffix("_block") for part, fmt in parts.items()}
+    formats = parts["FFN"] if len(set(parts.values())) == 1 else ", ".join(f"{k} {v}" for k, v in parts.items())
     pool = f"{q.max_gpus}" if q.min_gpus == q.max_gpus else f"up to {q.max_gpus}"
     return (
         f"{m.name} ({size}; weights {formats}; cache {f.cache}) on {pool} × {s.hardware.name}, context {q.context:,}, "
@@ -170,6 +172,12 @@ def _check_outputs(paths: tuple[Path, ...]) -> None:
             raise InputError(f"folder {path.parent} does not exist; make it first")
 
 
+def _served_name(model: str) -> str:
+    """The model as an engine takes it: a folder for a config.json, or else what the user wrote."""
+    path = Path(model)
+    return str(path.parent) if path.name == "config.json" else model
+
+
 def _best_layout(best: Candidate) -> LayoutArrays:
     return parse_layout(best.layout.replace(",hop-b", ""), overlap=best.overlap)
 
@@ -193,7 +201,7 @@ def run_plan(o: PlanOptions) -> PlanReport:
     if found is not None:
         tables.append(crossover_table(found))
     if o.emit is not None:
-        launch = emit(o.emit, s, answer.best, _best_layout(answer.best), o.context)
+        launch = emit(o.emit, s, answer.best, _best_layout(answer.best), name=_served_name(o.model), context=o.context)
         lines += [f"{o.emit}: {text}" for text in launch.cannot]
         commands += [f"# {name}\n{text}" for name, text in launch.files] + ([launch.command] if launch.command else [])
     for path in o.output:

@@ -60,7 +60,8 @@ def predict_serving(s: Setting, x: LayoutArrays, *, concurrency: Number, prompt:
     for _ in range(_ROUNDS):
         phases = decode_phases(s, x, np.maximum(batch, 1.0), context)
         step = total_time(phases)
-        prompts = s.engine.interleave * np.maximum(batch - 1.0, 0.0) / mean
+        # Prompts of others per decode step; one's own is no part of TPOT.
+        prompts = s.engine.interleave * batch * (1.0 - 1.0 / ceiling) / mean
         tpot = step + prompts * prefill
         if s.engine.mixed:
             # A chunk that rides in a decode step finds the weights read and the kernels launched.
@@ -68,7 +69,7 @@ def predict_serving(s: Setting, x: LayoutArrays, *, concurrency: Number, prompt:
             tpot = tpot - np.minimum(prompts, 1.0) * ridden
         # Little's law: a request spends its own prefill outside the decoding batch.
         decoding = mean * tpot
-        batch = np.maximum(1.0, ceiling * decoding / (decoding + prefill))
+        batch = ceiling * decoding / (decoding + prefill)
     return Serving(tpot_s=tpot, step_s=step, prefill_s=prefill, batch=batch, capacity=capacity)
 
 

@@ -239,6 +239,10 @@ def decode_phases(s: Setting, x: LayoutArrays, batch: Number, context: Number) -
         + sampling_time(s.hardware, p.local, m.vocab_size),
         "pipeline": np.zeros_like(p.tokens),
     }
+    if m.attention.qk_norm_full:
+        # A norm over all heads sums two values per token across the ranks that split the heads.
+        sums = all_reduce_time(s.hardware, s.gpu, e, p.qkv_ranks, p.local * 8.0)
+        phases["attention_reduce"] = phases["attention_reduce"] + softmax * sums
     if linear:
         _add_linear(p, phases)
     _add_launches(p, phases, launches)
@@ -281,6 +285,8 @@ def _add_launches(p: _Point, phases: dict[str, Array], attention_gemms: int) -> 
     gemms += m.num_moe_layers * (3 if m.ffn.shared_size else 1)
     fixed = gemms * e.gemm_s + m.num_softmax_layers * e.attention_s + m.num_layers * e.layer_s
     fixed += m.num_moe_layers * e.moe_s.get(p.s.gpu.generation, 0.0) + m.num_linear_layers * e.linear_s
+    if m.attention.qk_norm:
+        fixed += m.num_softmax_layers * e.qk_norm_s
     phases["kernels"] = np.zeros_like(p.tokens) + fixed
 
 

@@ -111,7 +111,7 @@ def explain(answer: Answer, text: str) -> Explanation:
     gpus = int(x.num_gpus[0])
     lines = []
     if not q.min_gpus <= gpus <= q.max_gpus:
-        lines.append(f"it takes {gpus} GPUs, outside the {q.min_gpus} … {q.max_gpus} asked for")
+        lines.append(f"it takes {gpus} GPUs, outside the {q.pool} asked for")
     batch = _largest_batch(answer, x)
     if not batch:
         m = memory_of(s, x, np.array([1.0]), q.context)
