@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from helicube.errors import InputError
-from helicube.planner.constants import AttentionConstants, GemmConstants, constants_from_toml, shipped_constants
+from helicube.planner.constants import AttentionConstants, GemmConstants
+from helicube.planner.constants_file import constants_from_toml
 from helicube.planner.cost_attention import attention_time
 from helicube.planner.cost_gemm import gemm_time
 from helicube.planner.fit_kernels import fit_gpu
 from helicube.planner.kernel_tables import find_gpus, unique_rows
+from helicube.planner.shipped import shipped_constants
 from helicube.specs.attention import AttentionSpec
 from helicube.specs.hardware import load_hardware
 

@@ -10,21 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helicube.errors import InputError
-from helicube.planner.constants import (
-    BOUND_ENGINE,
-    AttentionConstants,
-    GemmConstants,
-    MoeConstants,
-    constants_from_toml,
-    engine_constants,
-    gpu_constants,
-    shipped_constants,
-)
-from helicube.planner.constants_file import constants_to_toml
+from helicube.planner.constants import AttentionConstants, GemmConstants, MoeConstants
+from helicube.planner.constants_file import constants_from_toml, constants_to_toml
 from helicube.planner.cost_attention import attention_time
 from helicube.planner.cost_collective import all_reduce_time, collective_time, move_time
 from helicube.planner.cost_gemm import gemm_time
 from helicube.planner.cost_moe import distinct_experts, hot_rank_load, moe_time
+from helicube.planner.shipped import BOUND_ENGINE, engine_constants, gpu_constants, shipped_constants
 from helicube.specs.catalog import get_model
 from helicube.specs.hardware import list_hardware, load_hardware
 from helicube.specs.model import FfnSpec

@@ -13,13 +13,13 @@ from hypothesis.extra import numpy as hnp
 from helicube.errors import InputError, LayoutError
 from helicube.planner.answer import Question, ask
 from helicube.planner.arrays import Array
-from helicube.planner.constants import BOUND_ENGINE
 from helicube.planner.layouts import FAMILIES, LayoutArrays, enumerate_layouts
 from helicube.planner.memory import memory_of, weight_bytes
 from helicube.planner.pareto import best_throughput_at, frontier, pareto_index, thin_index
 from helicube.planner.ranges import outside_range
 from helicube.planner.search import Points, default_batches, search
 from helicube.planner.setting import Setting, checkpoint_formats, make_setting, uniform_formats
+from helicube.planner.shipped import BOUND_ENGINE
 from helicube.planner.step import PHASES, decode_phases, total_time
 from helicube.specs.catalog import get_model
 from helicube.specs.hardware import load_hardware

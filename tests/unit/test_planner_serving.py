@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from helicube.errors import InputError
-from helicube.planner.constants import shipped_constants
 from helicube.planner.errors_table import rank_accuracy, summarise
 from helicube.planner.fit_serving import fit_engines
 from helicube.planner.layouts import FAMILIES, LayoutArrays
@@ -16,6 +16,7 @@ from helicube.planner.published import published_table
 from helicube.planner.serving import predict_serving
 from helicube.planner.serving_table import ServingRow, read_serving, row_formats
 from helicube.planner.setting import checkpoint_formats, make_setting
+from helicube.planner.shipped import shipped_constants
 from helicube.planner.validate import predict
 from helicube.planner.validate_file import validate_file
 from helicube.specs.catalog import get_model
@@ -159,13 +160,42 @@ def test_wrong_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         validate_file(tmp_path / "absent.csv")
     (tmp_path / "empty.csv").write_text(HEADER)
-    with pytest.raises(InputError, match="holds no rows"):
+    with pytest.raises(InputError, match="holds no rows that can be read"):
         validate_file(tmp_path / "empty.csv")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match=r"columns backend, model.*missing"):
         validate_file(tmp_path / "other.csv")
     with pytest.raises(InputError, match=r"choose .md or .csv"):
         validate_file(tmp_path / "empty.csv", output=tmp_path / "x.txt")
+
+
+GOOD = "vllm,meta-llama/Llama-3.1-70B,h100_sxm,fp8,1024,1024,8,4,1,1,4,1,False,1,12"
+
+
+def test_rows_that_cannot_be_predicted_are_counted_not_fatal(tmp_path: Path) -> None:
+    bad = (
+        "vllm,unknown/Model,h100_sxm,fp8,1,1,1,1,1,1,1,1,False,1,1",
+        "vllm,openai/gpt-oss-120b,h100_sxm,fp8,x,1,1,1,1,1,1,1,False,1,1",
+        "foo,openai/gpt-oss-120b,h100_sxm,fp8,1024,1024,4,1,1,1,1,1,False,1,1",
+        "foo,openai/gpt-oss-120b,h100_sxm,fp8,1024,1024,8,1,1,1,1,1,False,1,1",
+    )
+    tables, _ = validate_file(table(tmp_path, GOOD, *bad))
+    last = tables[-1]
+    assert last.title == "Rows left out: 4"
+    assert last.rows[0][0] == "2"
+    assert "engine 'foo' has no constants" in last.rows[0][1]
+    assert tables[0].rows[0][1] == "1"
+
+
+def test_predictions_as_csv_include_rows_without_a_measurement(tmp_path: Path) -> None:
+    unmeasured = GOOD.removesuffix("1,12") + ","
+    _, written = validate_file(table(tmp_path, GOOD, unmeasured), output=tmp_path / "out.csv")
+    assert written is not None
+    with written.open() as file:
+        first, second = csv.DictReader(file)
+    assert float(first["error"]) == pytest.approx(float(first["fitted_tpot_ms"]) / 12 - 1)
+    assert (second["measured_tpot_ms"], second["error"]) == ("", "")
+    assert second["fitted_tpot_ms"] == first["fitted_tpot_ms"]
 
 
 def test_published_kv_parallel_measurements_have_the_right_direction() -> None:

@@ -93,6 +93,8 @@ def test_flops_and_bytes_per_token() -> None:
 
 def test_names_resolve_from_hubs_and_cases() -> None:
     assert get_model("meta-llama/Llama-3.1-70B-Instruct").name == "llama-3.1-70b"
+    assert get_model("nvidia/Llama-3.3-70B-Instruct-FP8").name == "llama-3.3-70b"
+    assert get_model("nvidia/DeepSeek-V3.1-NVFP4").name == "deepseek-v3.1-nvfp4"
     assert get_model("deepseek-ai/DeepSeek-R1").num_params == get_model("deepseek-v3").num_params
     assert get_model("openai/gpt-oss-120b").ffn.num_experts == 128
 

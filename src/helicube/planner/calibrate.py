@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from helicube.errors import InputError
-from helicube.planner.constants import EngineConstants, GpuConstants, shipped_constants
+from helicube.planner.constants import EngineConstants, GpuConstants
 from helicube.planner.constants_file import write_constants
 from helicube.planner.errors_table import summarise
 from helicube.planner.fit_kernels import KernelFit, fit_gpu
@@ -16,6 +16,7 @@ from helicube.planner.fit_serving import fit_engines
 from helicube.planner.kernel_tables import find_gpus
 from helicube.planner.report import Table
 from helicube.planner.serving_table import read_serving
+from helicube.planner.shipped import shipped_constants
 from helicube.specs.hardware import load_hardware
 
 __all__ = ["calibrate"]
@@ -35,9 +36,9 @@ _Constants = tuple[dict[str, GpuConstants], dict[str, EngineConstants]]
 
 
 def _serving(path: Path, gpus: dict[str, GpuConstants]) -> tuple[_Constants, Table]:
-    rows = [row for row in read_serving(path) if not row.speculative]
+    rows = [row for row in read_serving(path) if not row.speculative and row.tpot_s > 0]
     if not rows:
-        raise InputError(f"{path} holds no row without speculative decoding; engines cannot be fitted to it")
+        raise InputError(f"{path} holds no measured row without speculative decoding; engines cannot be fitted to it")
     fit = fit_engines(rows, gpus)
     predicted = fit.predict(rows)
     errors = predicted / np.array([row.tpot_s for row in rows]) - 1.0

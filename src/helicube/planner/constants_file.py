@@ -1,23 +1,79 @@
-"""Write fitted constants as TOML."""
+"""Fitted constants as TOML: read and write."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from helicube.planner.constants import EngineConstants, GpuConstants, constants_from_toml
+from helicube.errors import InputError
+from helicube.planner.constants import (
+    AttentionConstants,
+    CollectiveConstants,
+    EngineConstants,
+    GemmConstants,
+    GpuConstants,
+    MoeConstants,
+    OneShotConstants,
+)
+from helicube.specs.names import nearest_names
 
-__all__ = ["constants_to_toml", "write_constants"]
+__all__ = ["constants_from_toml", "constants_to_toml", "write_constants"]
 
 _HEADER = """\
 # Written by `helicube plan calibrate`. Times in seconds, efficiencies as shares of the GPU's own peaks.
 # gpu.*: fitted to kernel tables; serving_scale and engine.*: fitted to served requests (docs/planner.md).
 """
+
+
+def _build(kind: type, data: dict[str, Any], where: str) -> Any:
+    known = [f.name for f in fields(kind)]
+    for key in data:
+        if key not in known:
+            raise InputError(f"{where}: key {key!r} is unknown; the nearest are {nearest_names(key, known)}")
+    try:
+        return kind(**data)
+    except TypeError as error:
+        raise InputError(f"{where}: {error}; run helicube plan calibrate to write a complete file") from error
+
+
+def _gpu(name: str, data: dict[str, Any]) -> GpuConstants:
+    parts: dict[str, Any] = {"name": name, **{key: data[key] for key in ("source", "generation", "max_ranks")}}
+    kinds = {
+        "gemm": GemmConstants,
+        "attention": AttentionConstants,
+        "moe": MoeConstants,
+        "collectives": CollectiveConstants,
+    }
+    for part, kind in kinds.items():
+        parts[part] = {key: _build(kind, value, f"{name}.{part}.{key}") for key, value in data[part].items()}
+    parts["one_shot"] = _build(OneShotConstants, data["one_shot"], f"{name}.one_shot")
+    return GpuConstants(**parts)
+
+
+def constants_from_toml(text: str) -> tuple[dict[str, GpuConstants], dict[str, EngineConstants]]:
+    """Read a constants file: GPUs and engines by name.
+
+    Raises:
+        InputError: the text is not TOML, or a key is unknown or missing.
+    """
+    try:
+        data = tomllib.loads(text)
+        gpus = {name: _gpu(name, table) for name, table in data["gpu"].items()}
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"the constants file is not TOML ({error}); run helicube plan calibrate") from error
+    except KeyError as error:
+        raise InputError(f"the constants file lacks {error}; run helicube plan calibrate") from error
+    engines = {
+        name: _build(EngineConstants, {"name": name, **table}, f"engine.{name}")
+        for name, table in data.get("engine", {}).items()
+    }
+    return gpus, engines
 
 
 def _value(value: Any) -> str:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from helicube.planner.constants import BOUND_ENGINE, EngineConstants, GpuConstants
+from helicube.planner.constants import EngineConstants, GpuConstants
 from helicube.planner.layouts import BASELINES, FAMILIES, LayoutArrays, enumerate_layouts
 from helicube.planner.pareto import best_throughput_at, frontier
 from helicube.planner.report import Table
 from helicube.planner.search import Points, default_batches, evaluate, search
 from helicube.planner.setting import Setting, make_setting, uniform_formats
+from helicube.planner.shipped import BOUND_ENGINE
 from helicube.specs.catalog import get_model
 from helicube.specs.hardware import load_hardware
 

@@ -29,7 +29,7 @@ __all__ = ["LENGTH_SHARE", "ServingRow", "read_serving", "row_formats"]
 LENGTH_SHARE = 0.9
 
 _COLUMNS = ("backend", "model", "system", "precision", "isl", "osl", "concurrency", "tp_size", "pp_size",
-            "attention_dp_size", "moe_tp_size", "moe_ep_size", "speculative_decoding_unknown", "tpot_ms")  # fmt: skip
+            "attention_dp_size", "moe_tp_size", "moe_ep_size", "speculative_decoding_unknown")  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,11 +127,35 @@ def _row(record: dict[str, str], line: int) -> ServingRow:
     )  # fmt: skip
 
 
-def read_serving(path: Path) -> list[ServingRow]:
+def _checked_row(record: dict[str, str], line: int) -> ServingRow:
+    row = _row(record, line)
+    if min(row.prompt, row.output, row.concurrency) <= 0:
+        raise InputError(f"line {line}: isl, osl and concurrency must be positive; correct the row")
+    return row
+
+
+def _rows(reader: csv.DictReader[str], left_out: list[str] | None) -> list[ServingRow]:
+    rows = []
+    for line, record in enumerate(reader, start=2):
+        try:
+            rows.append(_checked_row(record, line))
+        except InputError as error:
+            if left_out is None:
+                raise
+            left_out.append(str(error))
+    return rows
+
+
+def read_serving(path: Path, *, left_out: list[str] | None = None) -> list[ServingRow]:
     """Read a table of measured runs.
 
+    Args:
+        path: CSV with a header.
+        left_out: receives why each unusable row was left out; without it the first such row is an error.
+
     Raises:
-        InputError: the file cannot be read, a column is missing, or a row names an unknown model, GPU or number.
+        InputError: the file cannot be read, a column is missing, a row names an unknown model, GPU or number, or no row
+            is left.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -139,12 +163,10 @@ def read_serving(path: Path) -> list[ServingRow]:
             missing = [name for name in _COLUMNS if name not in (reader.fieldnames or [])]
             if missing:
                 raise InputError(f"{path}: columns {', '.join(missing)} are missing; give the table of serving runs")
-            rows = [_row(record, line) for line, record in enumerate(reader, start=2)]
+            rows = _rows(reader, left_out)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read ({error}); check the path") from error
     if not rows:
-        raise InputError(f"{path} holds no rows; give the table of serving runs")
-    for line, row in enumerate(rows, start=2):
-        if min(row.prompt, row.output, row.concurrency) <= 0:
-            raise InputError(f"{path} line {line}: isl, osl and concurrency must be positive; correct the row")
+        reason = f"{left_out[0]}" if left_out else "give the table of serving runs"
+        raise InputError(f"{path} holds no rows that can be read; {reason}")
     return rows

@@ -5,14 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helicube.errors import InputError
-from helicube.planner.constants import (
-    AttentionConstants,
-    EngineConstants,
-    GpuConstants,
-    Kind,
-    engine_constants,
-    gpu_constants,
-)
+from helicube.planner.constants import AttentionConstants, EngineConstants, GpuConstants, Kind
+from helicube.planner.shipped import engine_constants, gpu_constants
 from helicube.specs.hardware import HardwareSpec
 from helicube.specs.model import ModelSpec
 from helicube.specs.precision import get_precision

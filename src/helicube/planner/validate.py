@@ -9,13 +9,14 @@ import numpy as np
 
 from helicube.errors import InputError
 from helicube.planner.arrays import Array
-from helicube.planner.constants import EngineConstants, GpuConstants, shipped_constants
+from helicube.planner.constants import EngineConstants, GpuConstants
 from helicube.planner.errors_table import GROUPINGS, error_table, rank_accuracy, summarise
 from helicube.planner.predict_rows import group_rows, predict_group
 from helicube.planner.report import Table
 from helicube.planner.serving_table import ServingRow
+from helicube.planner.shipped import shipped_constants
 
-__all__ = ["Validation", "leave_one_out", "predict", "validation_tables"]
+__all__ = ["Validation", "leave_one_out", "predict", "validation_tables", "why_unknown"]
 
 _HELD: dict[str, Callable[[ServingRow], str]] = {name: GROUPINGS[name] for name in ("model", "GPU")}
 
@@ -39,9 +40,21 @@ class Validation:
         return self.predicted_s / self.measured_s - 1.0
 
     def part(self, *, speculative: bool) -> Validation:
-        """The rows whose speculative decoding is unknown, or the others."""
-        index = [i for i, row in enumerate(self.rows) if row.speculative == speculative]
+        """The measured rows whose speculative decoding is unknown, or the others."""
+        index = [i for i, row in enumerate(self.rows) if row.speculative == speculative and row.tpot_s > 0]
         return Validation(rows=tuple(self.rows[i] for i in index), predicted_s=self.predicted_s[index])
+
+
+def why_unknown(row: ServingRow, gpus: dict[str, GpuConstants] | None = None,
+                engines: dict[str, EngineConstants] | None = None) -> str:  # fmt: skip
+    """Why a row cannot be predicted with the shipped constants, or with given ones; empty if it can."""
+    shipped = shipped_constants()
+    gpus, engines = gpus or shipped[0], engines or shipped[1]
+    if row.hardware.calibrated_as not in gpus:
+        return f"{row.hardware.name} has no calibration; rows of {', '.join(gpus)} can be predicted"
+    if row.engine not in engines:
+        return f"engine {row.engine!r} has no constants; rows of {', '.join(engines)} can be predicted"
+    return ""
 
 
 def predict(rows: Sequence[ServingRow], gpus: dict[str, GpuConstants] | None = None,
@@ -55,12 +68,11 @@ def predict(rows: Sequence[ServingRow], gpus: dict[str, GpuConstants] | None = N
     gpus, engines = gpus or shipped[0], engines or shipped[1]
     found = np.empty(len(rows))
     for group in group_rows(rows):
-        name = group.hardware.calibrated_as
-        if name not in gpus:
-            raise InputError(f"{group.hardware.name} has no calibration; rows of {', '.join(gpus)} can be predicted")
-        if group.engine not in engines:
-            raise InputError(f"engine {group.engine!r} has no constants; rows of {', '.join(engines)} can be predicted")
-        found[group.index] = predict_group(group, gpus[name], engines[group.engine]).tpot_s
+        reason = why_unknown(rows[group.index[0]], gpus, engines)
+        if reason:
+            raise InputError(reason)
+        gpu, engine = gpus[group.hardware.calibrated_as], engines[group.engine]
+        found[group.index] = predict_group(group, gpu, engine).tpot_s
     return Validation(rows=tuple(rows), predicted_s=found)
 
 

@@ -94,6 +94,16 @@ def _largest_batch(answer: Answer, x: LayoutArrays) -> int:
     return int(batches[fits[-1]]) if len(fits) else 0
 
 
+def _too_large(answer: Answer, x: LayoutArrays) -> str:
+    """By how much one user does not fit."""
+    m = memory_of(answer.setting, x, np.array([1.0]), answer.question.context)
+    short, weights, cache = (float(v[0]) / 1e9 for v in (-m.free, m.weights, m.cache))
+    return (
+        f"it does not fit one user: {weights:.1f} GB of weights and {cache:.1f} GB of cache per GPU are "
+        f"{short:.1f} GB too much for {m.capacity / 1e9:.0f} GB"
+    )
+
+
 def explain(answer: Answer, text: str) -> Explanation:
     """Explain one layout against the answer.
 
@@ -114,12 +124,7 @@ def explain(answer: Answer, text: str) -> Explanation:
         lines.append(f"it takes {gpus} GPUs, outside the {q.pool} asked for")
     batch = _largest_batch(answer, x)
     if not batch:
-        m = memory_of(s, x, np.array([1.0]), q.context)
-        short, weights, cache = (float(v[0]) / 1e9 for v in (-m.free, m.weights, m.cache))
-        lines.append(
-            f"it does not fit one user: {weights:.1f} GB of weights and {cache:.1f} GB of cache per GPU are "
-            f"{short:.1f} GB too much for {m.capacity / 1e9:.0f} GB"
-        )
+        lines.append(_too_large(answer, x))
         return Explanation(candidate=None, lines=tuple(lines))
     own = make_candidate(s, x, 0, batch, q.context)
     if batch < best.batch:

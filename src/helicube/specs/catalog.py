@@ -15,6 +15,9 @@ from helicube.specs.names import nearest_names
 
 __all__ = ["get_model", "list_models", "load_model", "read_model_config"]
 
+# Ends of hub names of checkpoints that have the sizes of the plain one: --precision sets the number format.
+_SAME_SIZES = ("-bf16", "-fp8", "-nvfp4", "-mxfp4", "-fp4", "-instruct")
+
 
 @cache
 def _catalog() -> dict[str, ModelSpec]:
@@ -42,7 +45,8 @@ def get_model(name: str) -> ModelSpec:
     """
     known = _catalog()
     key = name.strip().rsplit("/", 1)[-1].lower()
-    key = key if key in known else key.removesuffix("-instruct")
+    for suffix in _SAME_SIZES:
+        key = key if key in known else key.removesuffix(suffix)
     if key not in known:
         near = nearest_names(key, known)
         raise InputError(f"model {name!r} is unknown; did you mean {near}? Or give the path of its config.json")
