@@ -165,7 +165,8 @@ def read_serving(path: Path, *, left_out: list[str] | None = None) -> list[Servi
                 raise InputError(f"{path}: columns {', '.join(missing)} are missing; give the table of serving runs")
             rows = _rows(reader, left_out)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read ({error}); check the path") from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path} cannot be read ({reason}); check the path") from error
     if not rows:
         reason = f"{left_out[0]}" if left_out else "give the table of serving runs"
         raise InputError(f"{path} holds no rows that can be read; {reason}")
