@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "tokenize": "Encode a mesh as shape ids.",
     "detokenize": "Decode shape ids to a mesh.",
     "evaluate": "Measure a model.",
+    "bench": "Measure decoding on this machine.",
     "profile": "Show where the time of a prompt goes.",
     "run": "Continue text with a language model, on one process or sharded over several.",
     "train": "Train a model of your own.",
