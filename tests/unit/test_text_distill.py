@@ -97,7 +97,7 @@ def distil(out: Path, teacher: Path, dictionary: Path) -> StaticTextEncoder:
         out,
         teacher=teacher,
         wordnet=dictionary,
-        config=DistillConfig(width=8, num_commonest=8),
+        config=DistillConfig(width=8, num_commonest=9),
     )
     return StaticTextEncoder.load(out)
 
@@ -149,9 +149,9 @@ def test_the_teacher_is_the_same_alone_and_in_a_batch(teacher: Path) -> None:
     encoder = SentenceTeacher(teacher)
     texts = ["a sofa", "a small red sofa with a hat", "bat"]
     together = encoder.embed(texts)
-    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-3)  # half precision
     for text, vector in zip(texts, together, strict=True):
-        np.testing.assert_allclose(encoder.embed([text])[0], vector, atol=1e-5)
+        np.testing.assert_allclose(encoder.embed([text])[0], vector, atol=1e-3)
 
 
 def test_what_is_written_is_what_the_encoder_reads(tmp_path: Path, teacher: Path, dictionary: Path) -> None:
@@ -159,6 +159,8 @@ def test_what_is_written_is_what_the_encoder_reads(tmp_path: Path, teacher: Path
     entries = (tmp_path / "one" / "vocab.txt").read_text(encoding="utf-8").splitlines()
     assert len(set(entries)) == len(entries)
     assert {"sofa", "settee", "##tee", "armchair", "office chair", "katana", "fire engine"} <= set(entries)
+    # Articles are dropped from prompts, but other words begin with their letters.
+    assert {"a", "##a", "an"} <= set(entries)
     # A name, a letter that is not ASCII, a special piece, a phrase that begins with a colour, a thing without a shape.
     assert not {"zorro", "é", "[unused1]", "[PAD]", "red hat", "idea"} & set(entries)
     assert encoder.width == 8

@@ -83,6 +83,10 @@ def test_the_head_noun_counts_most(text: str, expected: list[float]) -> None:
     assert Vocabulary(ENTRIES).tokenize(text).emphasis == tuple(expected)
 
 
+def test_two_adjectives_are_one_description() -> None:
+    assert Vocabulary(["red", "and", "blue", "chair"]).tokenize("a red and blue chair").emphasis == (1, 1, 1, 2)
+
+
 def test_a_model_of_a_thing_is_about_the_thing() -> None:
     vocabulary = Vocabulary(["model", "of", "red", "chair", "in", "glass"])
     assert vocabulary.tokenize("a model of a red chair in glass").emphasis == (0.5, 0.5, 1, 2, 0.5, 0.5)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from helicube.train.sense_vectors import SenseVectors, SenseWeights, unit
 from helicube.train.teacher import SentenceTeacher
@@ -44,7 +44,7 @@ class DistillConfig:
     # Word pieces held whether or not the dictionary has them: the commonest words of all kinds.
     num_commonest: int = 4000
     # Words that the sentence encoder reads as more pieces are left out.
-    max_pieces: int = 3
+    max_pieces: int = 4
     # Phrases kept: those that their words say least about.
     num_phrases: int = 5000
     # Weight in the mean of words that name or describe nothing ("with", "of").
@@ -108,10 +108,12 @@ def keep_phrases(vectors: Mapping[str, Vectors], words: list[str], phrases: list
 def reduce_width(vectors: Vectors, things: NDArray[np.bool_], width: int) -> Vectors:
     """Principal components (V, D) of unit vectors (V, C), centred and fitted on the rows that name things."""
     centre = vectors[things].mean(axis=0)
-    _, _, axes = np.linalg.svd(vectors[things] - centre, full_matrices=False)
+    spread = (vectors[things] - centre).astype(np.float64)
+    _, axes = np.linalg.eigh(spread.T @ spread)
+    axes = axes[:, : -width - 1 : -1]  # by falling variance
     # The sign of a component is arbitrary: make its largest entry positive, whatever the linear algebra library.
-    axes = axes[:width] * np.sign(axes[np.arange(width), np.abs(axes[:width]).argmax(axis=1)])[:, None]
-    return np.asarray((vectors - centre) @ axes.T, np.float32)
+    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(width)])
+    return np.asarray((vectors - centre) @ axes, np.float32)
 
 
 def entry_weights(entries: list[str], function_weight: float) -> NDArray[np.float16]:
@@ -124,7 +126,7 @@ def write_table(out: Path, entries: list[str], vectors: Vectors, weights: NDArra
     codes = np.rint(vectors / np.abs(vectors).max(axis=1, keepdims=True) * 127).astype(np.int8)
     out.mkdir(parents=True, exist_ok=True)
     table, listing = out / "static.safetensors", out / "vocab.txt"
-    save_file({"codes": codes, "weights": weights}, table.with_suffix(".part"))
+    table.with_suffix(".part").write_bytes(save({"codes": codes, "weights": weights}))
     table.with_suffix(".part").replace(table)
     listing.with_suffix(".part").write_text("\n".join(entries) + "\n", encoding="utf-8")
     listing.with_suffix(".part").replace(listing)

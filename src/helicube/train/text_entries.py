@@ -61,7 +61,7 @@ def choose_entries(
         max_pieces: words that are read as more pieces than this are rare, and left out.
     """
     own = own_words()
-    pieces = [piece for piece in encoder.word_pieces() if _PIECE.fullmatch(piece) and content_words(piece)]
+    pieces = [piece for piece in encoder.word_pieces() if _PIECE.fullmatch(piece)]
     words = dict.fromkeys(
         piece
         for rank, piece in enumerate(pieces)
@@ -76,6 +76,8 @@ def choose_entries(
 
     def is_phrase(entry: str) -> bool:
         parts = entry.split(" ")
+        if parts != content_words(entry):  # "jack a lantern": prompts are read without articles
+            return False
         if entry in own:
             return 1 < len(parts) <= MAX_PHRASE_WORDS
         return bool(_PHRASE.fullmatch(entry)) and parts[0] not in skipped and words.keys() >= set(parts)

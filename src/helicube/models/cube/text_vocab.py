@@ -16,7 +16,7 @@ _APOSTROPHE_S = re.compile(r"['’]s\b")
 _ARTICLES = frozenset({"a", "an", "the"})
 # What follows one of these tells more about the thing named before it.
 _PREPOSITIONS = frozenset(
-    {"with", "without", "of", "in", "on", "from", "for", "at", "by", "under", "over", "near", "beside", "made", "and"}
+    {"with", "without", "of", "in", "on", "from", "for", "at", "by", "under", "over", "near", "beside", "made"}
 )
 # "a model of a car" is about the car.
 _TRANSPARENT = frozenset(
