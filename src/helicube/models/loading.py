@@ -47,7 +47,7 @@ def load_part(
         # A view of the memory map would keep unread pages of the whole tensor alive on a device that shares memory.
         tensors[name] = whole.reshape(parameter.shape).to(device, kept).contiguous()
     model.load_state_dict(tensors, assign=True)
-    return model.eval().requires_grad_(False)
+    return model
 
 
 def published_shapes(config: LlmConfig) -> dict[str, Shape]:
@@ -77,7 +77,8 @@ class _NoInit(TorchFunctionMode):
 def _shell(config: LlmConfig, part: ModelPart | None = None) -> LanguageModel:
     """A model without values."""
     with torch.device("meta"), _NoInit():
-        return LanguageModel(config, part)
+        # Frozen before the values come: tensors made in inference mode cannot be asked for gradients.
+        return LanguageModel(config, part).eval().requires_grad_(False)
 
 
 def check_tensors(config: LlmConfig, source: TensorSource, shapes: Mapping[str, Shape]) -> None:

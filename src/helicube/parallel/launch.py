@@ -138,4 +138,5 @@ def _failure(ended: Sequence[int | None], folder: Path) -> str:
 def _last_words(folder: Path, rank: int) -> str:
     path = folder / f"{rank}.stderr"
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines() if path.is_file() else []
-    return ": " + lines[-1] if lines else ""
+    # PyTorch puts the rank before each line of a traceback.
+    return ": " + lines[-1].removeprefix(f"[rank{rank}]: ") if lines else ""

@@ -52,7 +52,7 @@ def run_rank(options: RunOptions, layout: HelixLayout) -> None:
     if printer is None:
         return
     printer.finish(results)
-    print_numbers(results, requests, helix, table, engine.engine.decode_s)
+    _print_numbers(results, requests, helix, table, engine.engine.decode_s)
     if options.check:
         _check(options, opened, requests[0], results[0], logits)
     errors = [r.error for r in results if r.error]
@@ -123,6 +123,8 @@ class _Printer:
             self._write(self.say(token))
 
     def finish(self, results: Sequence[TextResult]) -> None:
+        if self.live and results[0].error:
+            return
         if self.live:
             # A character that was never finished.
             self._write(self.chat.decode(results[0].ids)[len(self.written) :] + "\n")
@@ -146,7 +148,7 @@ def _totals(runner: HelixRunner, collectives: Collectives) -> Tensor:
     return collectives.all_gather(row, decoder.grid.pool).cpu()
 
 
-def print_numbers(
+def _print_numbers(
     results: Sequence[TextResult],
     requests: Sequence[TextRequest],
     helix: HelixOptions,

@@ -1,0 +1,62 @@
+"""The same matrix as real processes over gloo, up to four; overlap, and its trace."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import gloo_rank
+import pytest
+import torch
+from scenario import DECODED, expected
+
+from helicube.parallel.launch import launch
+
+TOLERANCE = 1e-4
+RANK = Path(gloo_rank.__file__)
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What each rank found; one pool for all tests, as starting Python and PyTorch four times is most of the time."""
+    folder = tmp_path_factory.mktemp("gloo")
+    launch([sys.executable, str(RANK), str(folder)], gloo_rank.NUM_RANKS, {"OMP_NUM_THREADS": "1"})
+    return [torch.load(folder / f"{r}.pt", weights_only=True) for r in range(gloo_rank.NUM_RANKS)]
+
+
+@pytest.mark.parametrize("model", gloo_rank.MODELS)
+def test_processes_give_what_one_device_gives(model: str, ranks: list[dict[str, Any]]) -> None:
+    want = expected(model)
+    layouts = [layout for name, layout in gloo_rank.cases() if name == model]
+    assert {layout.num_ranks for layout in layouts} >= {2, 4}
+    for layout in layouts:
+        per_rank = [ranks[r][f"{model} {layout}"] for r in range(layout.num_ranks)]
+        for logits, reference, ids in zip(per_rank[0], want.logits, want.ids, strict=True):
+            assert (logits - reference).abs().max() <= TOLERANCE
+            assert logits[-DECODED:].argmax(-1).tolist() == ids[-DECODED:]
+        for other in per_rank[1:]:
+            assert all(torch.equal(a, b) for a, b in zip(per_rank[0], other, strict=True)), layout
+
+
+def test_overlap_changes_no_bit(ranks: list[dict[str, Any]]) -> None:
+    for found in ranks:
+        off, on = found["overlap"]
+        assert all(torch.equal(a, b) for a, b in zip(off, on, strict=True))
+
+
+def test_the_trace_shows_exchanges_during_attention(ranks: list[dict[str, Any]]) -> None:
+    for found in ranks:
+        events = sorted(found["trace"], key=lambda e: e[1])
+        ours = [name for name, _, _ in events if name.startswith("helix.")]
+        # 5 steps of 2 layers of 4 parts: every part is sent before the next is attended to, and only then merged.
+        assert ours == (["helix.attend", "helix.send"] * 4 + ["helix.merge"]) * 10
+    spans = {
+        name: [(a, b) for n, a, b in ranks[0]["trace"] if n == name] for name in ("gloo:all_to_all", "helix.attend")
+    }
+    assert len(spans["gloo:all_to_all"]) == 40
+    # An exchange under way while a later part is attended to; how many of the 30 do depends on the machine.
+    overlapping = sum(
+        any(a < end and start < b for a, b in spans["helix.attend"]) for start, end in spans["gloo:all_to_all"]
+    )
+    assert overlapping >= 1

@@ -1,0 +1,108 @@
+"""A rank that dies, hangs or fails ends the run in time, is named, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pool_rank
+import pytest
+import torch
+
+from helicube.errors import LayoutError, PoolError
+from helicube.parallel.collectives_threads import ThreadCollectives, ThreadPool
+from helicube.parallel.launch import launch
+from helicube.parallel.pool import join_pool
+from helicube.specs.layout import HelixLayout
+
+RANK = Path(pool_rank.__file__)
+NUM_RANKS = 2
+# What is promised: the timeout of a collective, and 4 s for the ranks and the launcher to find out who it was. The rest
+# is for a slow machine.
+END_S = pool_rank.TIMEOUT_S + 4 + 8
+
+
+def start(mode: str, folder: Path) -> None:
+    launch([sys.executable, str(RANK), mode, str(folder)], NUM_RANKS, {"OMP_NUM_THREADS": "1"})
+
+
+def pids(folder: Path) -> list[int]:
+    return [int(p.read_text()) for p in folder.glob("*.pid")]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A zombie waits for its parent; nothing of it runs.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_ranks_that_behave_end_quietly(tmp_path: Path) -> None:
+    start("behave", tmp_path)
+    assert len(pids(tmp_path)) == NUM_RANKS
+    assert not any(map(alive, pids(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("die", r"rank 1 of 2 died \(killed by SIGKILL\)"),
+        ("stop", r"rank 1 of 2 did not take part in an all-reduce: it died, or hung for longer than 3 s"),
+        ("raise", r"rank 1 of 2 failed with status 1: RuntimeError: out of luck"),
+        ("refuse", r"^layout 7 is not to my taste$"),
+    ],
+)
+def test_a_bad_rank_is_named_and_the_rest_are_ended(mode: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(PoolError, match=words):
+        start(mode, tmp_path)
+    ended_s = time.time() - (tmp_path / "bad").stat().st_mtime
+    assert len(pids(tmp_path)) == NUM_RANKS
+    assert not any(map(alive, pids(tmp_path)))
+    assert ended_s < END_S
+
+
+def test_ranks_end_with_their_launcher(tmp_path: Path) -> None:
+    argv = [sys.executable, str(RANK), "orphan", str(tmp_path)]
+    code = f"from helicube.parallel.launch import launch; launch({argv}, {NUM_RANKS})"
+    launcher = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "OMP_NUM_THREADS": "1"})
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "bad").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    launcher.send_signal(signal.SIGKILL)
+    launcher.wait()
+    while any(map(alive, pids(tmp_path))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(pids(tmp_path)) == NUM_RANKS
+    assert not any(map(alive, pids(tmp_path)))
+
+
+def test_a_pool_of_another_size_than_the_layout() -> None:
+    with pytest.raises(LayoutError, match="needs 4 ranks, but there are 1"):
+        join_pool(HelixLayout(kvp=4, tpf=4), 1.0)
+
+
+def test_threads_name_a_rank_that_stays_away() -> None:
+    def rank(collectives: ThreadCollectives) -> None:
+        if collectives.rank != 2:
+            collectives.all_reduce(torch.ones(1), (0, 1, 2))
+        else:
+            time.sleep(1.0)
+
+    with pytest.raises(PoolError, match=r"rank 2 of 3 did not answer within 0\.2 s"):
+        ThreadPool(3, timeout_s=0.2).run(rank)
+
+
+def test_a_thread_that_fails_ends_the_others_with_its_own_error() -> None:
+    def rank(collectives: ThreadCollectives) -> None:
+        if collectives.rank == 1:
+            raise LayoutError("not to my taste")
+        collectives.all_reduce(torch.ones(1), (0, 1, 2))
+
+    with pytest.raises(LayoutError, match="not to my taste"):
+        ThreadPool(3).run(rank)

@@ -1,0 +1,106 @@
+"""Every layout of every kind of model gives what one device gives, with ranks inside this process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from scenario import DECODED, Expected, expected, layouts_of, run_layout
+
+from helicube.models.llm_config import LlmConfig
+from helicube.models.loading import load_part
+from helicube.models.tiny import TINY, random_source, tiny_config
+from helicube.nn.part import ModelPart
+from helicube.parallel.collectives_threads import ThreadPool
+from helicube.parallel.grid import part_of
+from helicube.specs.layout import HelixLayout
+
+# Logits are of order one in float32; a hundred sums in another order give 1e-5, and 1e-4 is what is promised.
+TOLERANCE = 1e-4
+
+# Kinds beside the eight of the matrix need fewer sizes, and 9 query heads other ones.
+SIZES = {"tiny-uneven": (2, 3, 4, 6, 8), "tiny-mixtral": (4,), "tiny-deepseek-v2": (4,)}
+
+
+def greedy(logits: torch.Tensor) -> list[int]:
+    return logits[-DECODED:].argmax(-1).tolist()
+
+
+def check(found: list[torch.Tensor], want: Expected) -> None:
+    for logits, reference, ids in zip(found, want.logits, want.ids, strict=True):
+        assert (logits - reference).abs().max() <= TOLERANCE
+        assert greedy(logits) == ids[-DECODED:]
+
+
+@pytest.mark.parametrize(("model", "size"), [(m, n) for m in TINY for n in SIZES.get(m, (1, 2, 4, 8))])
+def test_every_layout_gives_what_one_device_gives(model: str, size: int) -> None:
+    want = expected(model)
+    layouts = layouts_of(model, size)
+    assert layouts
+    for layout in layouts:
+        per_rank = ThreadPool(size).run(lambda c, layout=layout: run_layout(model, layout, c, want.ids))  # type: ignore[misc]
+        check(per_rank[0], want)
+        for other in per_rank[1:]:
+            # All ranks choose the next id by themselves: their logits must be the same bits.
+            assert all(torch.equal(a, b) for a, b in zip(per_rank[0], other, strict=True)), layout
+
+
+@pytest.mark.parametrize("model", ["tiny-gqa", "tiny-mla-moe"])
+def test_overlap_changes_no_bit(model: str) -> None:
+    want = expected(model)
+    layout = HelixLayout(kvp=4, tpf=4)
+    parts = [
+        ThreadPool(4).run(lambda c, n=n: run_layout(model, layout, c, want.ids, overlap_parts=n))[0]  # type: ignore[misc]
+        for n in (1, 2, 3, 16)
+    ]
+    for other in parts[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(parts[0], other, strict=True))
+
+
+@pytest.mark.parametrize("model", ["tiny-gqa", "tiny-gqa-moe", "tiny-mla"])
+def test_bfloat16_errs_no_more_on_a_pool_than_on_one_device(model: str) -> None:
+    """Rounding to 8 bits moves logits of order one by 2^-9 at each of some twenty places, on one device too.
+
+    A pool rounds partial sums and outputs as well: twice the error of one device is allowed. Medians, as a token whose
+    router rounds to another expert is another token, on one device too.
+    """
+    want = expected(model)
+
+    def error(layout: HelixLayout) -> float:
+        run = ThreadPool(layout.num_ranks).run(lambda c: run_layout(model, layout, c, want.ids, dtype=torch.bfloat16))
+        return float(torch.cat([(a - b).abs() for a, b in zip(run[0], want.logits, strict=True)]).median())
+
+    alone = error(HelixLayout())
+    assert 0 < alone < 20 * 2**-9
+    for layout in layouts_of(model, 4):
+        assert error(layout) < 2 * alone
+
+
+def test_a_wrong_order_of_the_output_projection_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trap of the design: kvp-major slices of W_O. If this passed, the matrix would prove nothing."""
+
+    def kvp_major(config: LlmConfig, layout: HelixLayout, rank: int) -> ModelPart:
+        other = (rank % layout.kvp) * layout.tpa + rank // layout.kvp
+        return replace(part_of(config, layout, rank), output_heads=part_of(config, layout, other).output_heads)
+
+    monkeypatch.setattr("helicube.parallel.helix.part_of", kvp_major)
+    want = expected("tiny-gqa")
+    found = ThreadPool(4).run(lambda c: run_layout("tiny-gqa", HelixLayout(kvp=2, tpa=2, tpf=4), c, want.ids))[0]
+    assert (found[2] - want.logits[2]).abs().max() > 0.1
+
+
+def test_the_reference_itself_has_no_near_ties() -> None:
+    """Identical ids mean something only where the best two logits are further apart than the tolerance."""
+    for model in TINY:
+        for logits in expected(model).logits:
+            best = logits[-DECODED:].topk(2).values
+            assert (best[:, 0] - best[:, 1]).min() > TOLERANCE
+
+
+def test_the_single_device_prefers_other_ids_for_other_weights() -> None:
+    config = tiny_config("tiny-gqa")
+    other = load_part(config, random_source(config, seed=1))
+    want = expected("tiny-gqa")
+    with torch.inference_mode():
+        assert (other(torch.tensor([want.ids[2]]))[0, :-1] - want.logits[2]).abs().max() > 0.5

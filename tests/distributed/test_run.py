@@ -1,0 +1,111 @@
+"""`helicube run`, from the command line, on a tiny model with a tokenizer of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from safetensors.torch import save_file
+from scenario import source_of
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from helicube.cli.run import command
+from helicube.errors import HelicubeError, InputError, LayoutError, PromptError
+from helicube.models.tiny import TINY
+
+MODEL = "tiny-uneven"
+ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
+CHECKED = re.compile(r"check: ids identical over (\d+) tokens, largest difference of logits (\S+)\n")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of 61 words, w0 … w60, in Hugging Face format."""
+    path = tmp_path_factory.mktemp("tiny")
+    (path / "config.json").write_text(json.dumps(dict(TINY[MODEL])))
+    save_file({n: t.contiguous() for n, t in source_of(MODEL).tensors.items()}, path / "model.safetensors")
+    tokenizer = Tokenizer(models.WordLevel({f"w{i}": i for i in range(61)}, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(path / "tokenizer.json"))
+    return path
+
+
+def text(*ids: int) -> str:
+    return " ".join(f"w{i}" for i in ids)
+
+
+def helicube(*arguments: str, python: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *python, "-m", "helicube", "run", *arguments],
+        capture_output=True, text=True, env=ENV, check=False, timeout=300,
+    )  # fmt: skip
+
+
+def alone(folder: Path, *arguments: str) -> str:
+    """The same on one device and in this process."""
+    found = CliRunner().invoke(command, ["--model", str(folder), *arguments], catch_exceptions=False)
+    return found.stdout
+
+
+def test_a_pool_says_what_one_device_says(folder: Path) -> None:
+    arguments = ["--max-tokens", "9", text(*range(5, 40))]
+    found = helicube("--model", str(folder), *arguments, "--nproc", "3", "--kvp", "3", "--block", "4", "--check")
+    assert found.returncode == 0, found.stderr
+    [(count, worst)] = CHECKED.findall(found.stdout)
+    assert (count, float(worst) < 1e-4) == ("9", True)
+    assert CHECKED.sub("", found.stdout) == alone(folder, *arguments)
+    assert re.search(r"TTFT \d+\.\d+ s   TPOT \d+\.\d ms   \d+\.\d tokens/s   \d+\.\d+ GB/s read", found.stderr)
+    assert re.search(r"MB of weights\+cache per rank: (\d\.\d\+\d\.\d, ){2}.*kB sent per token", found.stderr)
+
+
+def test_under_torchrun_it_takes_the_ranks_that_it_finds(folder: Path, tmp_path: Path) -> None:
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text(text(*range(30)))
+    arguments = ["--max-tokens", "5", "--prompt-file", str(prompt)]
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    found = helicube("--model", str(folder), *arguments, "--layout", "kvp=2", "--check", python=torchrun)
+    assert found.returncode == 0, found.stderr
+    assert CHECKED.search(found.stdout)
+    assert CHECKED.sub("", found.stdout) == alone(folder, *arguments)
+
+
+def test_several_prompts_and_sampling(folder: Path) -> None:
+    prompts = [text(7, 8, 9), text(*range(20, 40))]
+    hot = ["--max-tokens", "6", "--temperature", "1", "--top-p", "0.9"]
+    together = alone(folder, *hot, "--seed", "3", *prompts).splitlines()
+    assert together[0] == "[1] " + alone(folder, *hot, "--seed", "3", prompts[0]).strip()
+    assert together[1] == "[2] " + alone(folder, *hot, "--seed", "4", prompts[1]).strip()
+    assert together[0] != "[1] " + alone(folder, *hot, "--seed", "5", prompts[0]).strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ([], PromptError, "there is no prompt"),
+        (["  "], PromptError, "the prompt is empty"),
+        (["--prompt-file", "/nowhere/prompt.txt"], PromptError, "cannot be read as text"),
+        (["w1", "--max-tokens", "0"], InputError, "max_tokens=0 is too small"),
+        (["w1", "--timeout", "0"], InputError, "timeout=0"),
+        (["w1", "--layout", "kvp=2", "--tpa", "1"], InputError, "say the same thing twice"),
+        (["w1", "--kvp", "2", "--nproc", "3"], LayoutError, "kvp=2 does not divide the 3 ranks; choose kvp in 1, 3"),
+        (["w1", "w2", "--check"], PromptError, "takes one prompt, not 2"),
+        ([text(*range(60))], HelicubeError, "60 prompt tokens and 256 more exceed the context of 64 tokens"),
+        (["w1 w2 w3", "--max-tokens", "9", "--cache-tokens", "10"], HelicubeError, "11 tokens do not fit the cache"),
+    ],
+)
+def test_mistakes_are_one_line(arguments: list[str], kind: type[Exception], words: str, folder: Path) -> None:
+    with pytest.raises(kind, match=words):
+        CliRunner().invoke(command, ["--model", str(folder), *arguments], catch_exceptions=False)
+
+
+def test_a_mistake_on_a_pool_is_one_line_too(folder: Path) -> None:
+    found = helicube("--model", str(folder), "w1", "--nproc", "2", "--tpa", "2")
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr == f"error: tpa=2 does not divide the 3 KV heads of {folder.name}; choose tpa in 1, 3\n"

@@ -1,0 +1,128 @@
+"""What a rank holds and what it sends."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import torch
+from scenario import layouts_of, source_of
+from torch import Tensor
+
+from helicube.models.loading import load_part
+from helicube.models.loading_sources import DictSource
+from helicube.models.tiny import tiny_config, tiny_spec
+from helicube.parallel.collectives_threads import ThreadCollectives, ThreadPool
+from helicube.parallel.grid import RankGrid, part_of
+from helicube.parallel.helix import HelixDecoder, HelixOptions
+from helicube.specs.layout import HelixLayout
+
+MODELS = ["tiny-gqa", "tiny-uneven", "tiny-gqa-moe", "tiny-mla-moe"]
+
+
+class CountingSource(DictSource):
+    """How often each element of each tensor has been read."""
+
+    def __init__(self, tensors: dict[str, Tensor]) -> None:
+        super().__init__(tensors)
+        self.reads = {name: torch.zeros(t.shape, dtype=torch.int32) for name, t in tensors.items()}
+
+    def read(self, name: str, rows: range, columns: range | None) -> Tensor:
+        region = self.reads[name][rows.start : rows.stop]
+        region = region if columns is None else region[:, columns.start : columns.stop]
+        region += 1
+        return super().read(name, rows, columns)
+
+
+def copies_allowed(name: str, layout: HelixLayout, is_mla: bool) -> int:
+    """How many ranks hold each element, by the layout."""
+    if re.search(r"o_proj|gate_proj|up_proj|down_proj|embed_tokens|lm_head", name):
+        return 1
+    if not is_mla and re.search(r"[qkv]_proj", name):
+        return layout.kvp
+    return layout.num_ranks
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("size", [2, 3, 4, 8])
+def test_every_weight_is_held_as_often_as_the_layout_says(
+    model: str, size: int, record_property: Callable[[str, object], None]
+) -> None:
+    config, spec = tiny_config(model), tiny_spec(model)
+    for layout in layouts_of(model, size):
+        source = CountingSource(dict(source_of(model).tensors))
+        parts = [load_part(config, source, part_of(config, layout, rank)) for rank in range(size)]
+        record_property(f"bytes per rank, {layout}", [sum(p.nbytes for p in m.parameters()) for m in parts])
+        for name, reads in source.reads.items():
+            if name.endswith("kv_b_proj.weight"):
+                # The key half by all ranks, as TPA is 1; the value half is cut like W_O.
+                a = config.attention
+                halves = reads.view(a.num_query_heads, -1, reads.shape[1])
+                assert (halves[:, : a.nope_size] == size).all()  # type: ignore[union-attr]
+                assert (halves[:, a.nope_size :] == 1).all()  # type: ignore[union-attr]
+            else:
+                assert (reads == copies_allowed(name, layout, spec.attention.is_mla)).all(), (name, layout)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_no_kv_head_of_a_token_is_cached_twice(model: str) -> None:
+    config = tiny_config(model)
+    for layout in layouts_of(model, 4) + layouts_of(model, 8):
+        held: Counter[tuple[int, int]] = Counter()
+        for rank in range(layout.num_ranks):
+            grid = RankGrid(layout=layout, rank=rank)
+            for head in part_of(config, layout, rank).kv_heads:
+                held[head, grid.kvp] += 1
+        assert set(held.values()) == {1}
+        assert len(held) == config.num_kv_heads * layout.kvp
+
+
+@pytest.mark.parametrize("model", ["tiny-gqa", "tiny-uneven", "tiny-mla"])
+@pytest.mark.parametrize("layout", [HelixLayout(kvp=4, tpf=4), HelixLayout(kvp=2, tpf=2)])
+def test_what_a_step_sends_does_not_depend_on_the_context(model: str, layout: HelixLayout) -> None:
+    config, n = tiny_config(model), layout.num_ranks
+
+    def sent(collectives: ThreadCollectives) -> list[tuple[dict[str, int], dict[str, int]]]:
+        decoder = HelixDecoder(config, source_of(model), HelixOptions(layout=layout, cache_slots=4096), collectives)
+        sequences = [s for _ in range(3) if (s := decoder.cache.allocate(2000)) is not None]
+        found = []
+        for length in (0, 5, 1990):
+            for sequence in sequences:
+                sequence.length = length
+            collectives.traffic.reset()
+            decoder.step(sequences, torch.ones(3, 1, dtype=torch.long))
+            found.append((dict(collectives.traffic.bytes_sent), dict(collectives.traffic.calls)))
+        return found
+
+    heads = -(-config.attention.num_query_heads // layout.kvp)
+    width = config.attention.kv_rank if model == "tiny-mla" else config.attention.head_dim  # type: ignore[union-attr]
+    # Per layer: to each peer 3 rows of the heads that it merges, each with its LSE, in float32.
+    exchange = config.num_layers * (n - 1) * 3 * heads * (width + 1) * 4
+    # Two per layer and one of the embedding, of 3 rows of H values.
+    reduce = (2 * config.num_layers + 1) * (2 * (n - 1) * 3 * config.hidden_size * 4 // n)
+    for per_rank in ThreadPool(n).run(sent):
+        assert per_rank[0] == per_rank[1] == per_rank[2]
+        bytes_sent, calls = per_rank[0]
+        assert (bytes_sent["all_to_all"], calls["all_to_all"]) == (exchange, config.num_layers)
+        assert (bytes_sent["all_reduce"], calls["all_reduce"]) == (reduce, 2 * config.num_layers + 1)
+
+
+def test_cache_memory_falls_with_kvp_and_tpa() -> None:
+    config = tiny_config("tiny-gqa")
+
+    def cache_bytes(layout: HelixLayout) -> int:
+        from helicube.parallel.round_robin import RoundRobin
+
+        slots = RoundRobin(num_shards=layout.kvp, block=16).most_held(8192)
+        options = HelixOptions(layout=layout, cache_slots=slots)
+        return ThreadPool(layout.num_ranks).run(
+            lambda c: HelixDecoder(config, source_of("tiny-gqa"), options, c).cache.num_bytes
+        )[0]
+
+    whole = cache_bytes(HelixLayout())
+    assert whole == 2 * 2 * 4 * 8 * 8192 * 4
+    assert cache_bytes(HelixLayout(kvp=4, tpf=4)) == whole // 4
+    assert cache_bytes(HelixLayout(kvp=2, tpa=2, tpf=4)) == whole // 4
+    assert cache_bytes(HelixLayout(tpa=4, tpf=4)) == whole // 4
