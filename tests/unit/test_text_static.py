@@ -106,6 +106,12 @@ def test_unknown_words_are_told(encoder: StaticTextEncoder) -> None:
     assert encoder.encode(["red chair"]).notes == ((),)
 
 
+def test_the_closest_word() -> None:
+    vocabulary = Vocabulary(["char", "chair", "table", "##able"])
+    words = ["chiar", "chaair", "tabel", "tabble", "xylophone"]
+    assert [vocabulary.closest_word(word) for word in words] == ["chair", "chair", "table", "table", None]
+
+
 def test_states_are_the_weighted_rows_and_their_normalised_mean() -> None:
     codes = np.array([[3, 4], [0, -7]], np.int8)
     encoder = StaticTextEncoder(["red", "chair"], codes, np.array([0.5, 1.0], np.float32))

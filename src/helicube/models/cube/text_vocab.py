@@ -98,6 +98,10 @@ class Vocabulary:
         import difflib  # 10 ms that only a note on an unknown word needs
 
         same_start = [e for e in self._row if e[0] == word[0] and abs(len(e) - len(word)) <= 2]
+        letters = sorted(word)
+        swapped = [e for e in same_start if len(e) == len(word) and sorted(e) == letters]  # "chiar"
+        if swapped:
+            return swapped[0]
         return next(iter(difflib.get_close_matches(word, same_start, n=1, cutoff=0.75)), None)
 
     def _longest_phrase(self, words: list[str], start: int) -> tuple[int | None, int]:
