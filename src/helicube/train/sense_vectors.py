@@ -5,7 +5,7 @@ mean of what the encoder makes of the word, of the words that share its meaning,
 the more general meanings above it, over the senses that name things.
 
 Related: Tissier et al., "Dict2vec", EMNLP 2017 (definitions); Faruqui et al., "Retrofitting word vectors to semantic
-lexicons", NAACL 2015 (relations); Arora et al., ICLR 2017 (weights).
+lexicons", NAACL 2015 (relations).
 
 Shapes: N texts, C width of the sentence encoder.
 """

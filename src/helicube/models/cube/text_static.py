@@ -2,8 +2,8 @@
 
 A prompt becomes one pooled state (its normalised weighted mean, the head noun counting most) followed by one state for
 each token. All states are
-scaled so that the pooled state and a token of weight 1 have entries of mean square 1. Weights follow smooth inverse
-frequency (Arora et al., "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017).
+scaled so that the pooled state and a token of weight 1 have entries of mean square 1. The table's weights are 1 for
+words with a meaning of their own and less for function words ("with", "of").
 
 Shapes: V rows of the table, D width, B prompts, T states.
 """
