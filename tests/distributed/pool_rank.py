@@ -38,7 +38,7 @@ def misbehave(mode: str, folder: Path) -> None:
 def main(mode: str, folder: Path) -> None:
     rank, size = int(os.environ["RANK"]), pool_size()
     (folder / f"{rank}.pid").write_text(str(os.getpid()))
-    pool = join_pool(HelixLayout(kvp=size, tpf=size), TIMEOUT_S)
+    pool = join_pool([HelixLayout(kvp=size, tpf=size)], TIMEOUT_S)
     pool.ready("loaded")
     everyone = tuple(range(size))
     for step in range(3):

@@ -84,7 +84,7 @@ def test_ranks_end_with_their_launcher(tmp_path: Path) -> None:
 
 def test_a_pool_of_another_size_than_the_layout() -> None:
     with pytest.raises(LayoutError, match="needs 4 ranks, but there are 1"):
-        join_pool(HelixLayout(kvp=4, tpf=4), 1.0)
+        join_pool([HelixLayout(kvp=4, tpf=4)], 1.0)
 
 
 def test_threads_name_a_rank_that_stays_away() -> None:

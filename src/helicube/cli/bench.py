@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from helicube.cli.bench_helix import command as helix
+
 __all__ = ["command"]
 
 
@@ -31,3 +33,6 @@ def ablation(*, model: str, device: str, steps: int, batches: tuple[int, ...], o
     if output is not None:
         write_json(found, output)
         click.echo(output)
+
+
+command.add_command(helix)

@@ -15,7 +15,7 @@ from helicube.models.loading_sources import DictSource
 from helicube.specs.huggingface import model_from_config
 from helicube.specs.model import ModelSpec
 
-__all__ = ["TINY", "random_source", "tiny_config", "tiny_spec"]
+__all__ = ["SMALL", "TINY", "random_source", "tiny_config", "tiny_spec"]
 
 _COMMON: dict[str, Any] = {
     "vocab_size": 61,
@@ -91,6 +91,38 @@ TINY: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+# Large enough that a step is more than overhead, small enough that eight processes on two cores run it.
+SMALL: Mapping[str, Mapping[str, Any]] = {
+    "small-gqa": _LLAMA
+    | {
+        "vocab_size": 1024,
+        "hidden_size": 256,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 32,
+        "intermediate_size": 768,
+        "max_position_embeddings": 1 << 20,
+    },
+    "small-mla-moe": _V3
+    | {
+        "vocab_size": 1024,
+        "hidden_size": 256,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 16,
+        "qk_nope_head_dim": 32,
+        "qk_rope_head_dim": 16,
+        "v_head_dim": 32,
+        "kv_lora_rank": 64,
+        "q_lora_rank": 96,
+        "intermediate_size": 768,
+        "moe_intermediate_size": 128,
+        "n_routed_experts": 16,
+        "max_position_embeddings": 1 << 20,
+    },
+}
+
+
 def tiny_config(name: str) -> LlmConfig:
     """Configuration of a tiny model.
 
@@ -106,9 +138,10 @@ def tiny_spec(name: str) -> ModelSpec:
 
 
 def _content(name: str) -> Mapping[str, Any]:
-    if name not in TINY:
-        raise InputError(f"tiny model {name!r} is unknown; choose one of {', '.join(TINY)}")
-    return TINY[name]
+    known = {**TINY, **SMALL}
+    if name not in known:
+        raise InputError(f"random model {name!r} is unknown; choose one of {', '.join(known)}")
+    return known[name]
 
 
 def random_source(config: LlmConfig, seed: int = 0) -> DictSource:

@@ -20,8 +20,8 @@ from helicube.models.llm import DecoderLayer
 from helicube.models.llm_config import LlmConfig
 from helicube.models.loading import load_part
 from helicube.models.loading_sources import TensorSource
-from helicube.nn.prefix_attention import attend_prefix
 from helicube.nn.rotary_scaling import rotary_frequencies, rotary_rows
+from helicube.parallel.attend import Attend, Run, attend_plain
 from helicube.parallel.collectives import Collectives
 from helicube.parallel.exchange import merge_received, send_partials
 from helicube.parallel.grid import RankGrid, heads_per_rank, part_of
@@ -30,9 +30,6 @@ from helicube.parallel.round_robin import RoundRobin
 from helicube.specs.layout import HelixLayout
 
 __all__ = ["HelixDecoder", "HelixOptions"]
-
-# (queries, keys, values, keys that each query sees, scale) -> output, natural-log LSE; see `attend_prefix`.
-Attend = Callable[[Tensor, Tensor, Tensor, list[int], float], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +53,7 @@ class HelixDecoder:
     Args:
         config: the whole model.
         source: its published tensors, of which this rank reads its part.
-        attend: attention over cached keys; a fast twin of the default.
+        attend: attention over cached keys.
 
     Raises:
         CheckpointError: see `load_part`.
@@ -68,7 +65,7 @@ class HelixDecoder:
         source: TensorSource,
         options: HelixOptions,
         collectives: Collectives,
-        attend: Attend = attend_prefix,
+        attend: Attend = attend_plain,
     ) -> None:
         self.config, self.options, self.collectives, self.attend = config, options, collectives, attend
         self.grid = RankGrid(layout=options.layout, rank=collectives.rank)
@@ -159,15 +156,15 @@ class HelixDecoder:
     def _attend(
         self, index: int, qkv: tuple[Tensor, Tensor, Tensor], sequences: list[Sequence]
     ) -> tuple[Tensor, Tensor]:
-        """Output (b, L, Q, v) and LSE (b, L, Q) over the tokens that lie here."""
-        (q, k, v), scale = qkv, self.layers[index].self_attn.scale
-        found = []
+        """Cache the new keys and values, and attend: output (b, L, Q, v) and LSE (b, L, Q) over what lies here."""
+        q, k, v = qkv
         for row, sequence in enumerate(sequences):
             self.cache.store(index, sequence, k[row], v[row])
-            keys, values = self.cache.view(index, sequence)
-            limits = [self.cache.held(sequence.length + i + 1) for i in range(q.shape[1])]
-            found.append(self.attend(q[row], keys, values, limits, scale))
-        return torch.stack([o for o, _ in found]), torch.stack([lse for _, lse in found])
+        runs = [
+            Run(start=s.start, limits=[self.cache.held(s.length + i + 1) for i in range(q.shape[1])]) for s in sequences
+        ]
+        keys, values = self.cache.keys[index], self.cache.values[index]
+        return self.attend(q, keys, values, runs, self.layers[index].self_attn.scale)
 
     def _exchange(self, o: Tensor, lse: Tensor) -> Callable[[], Tensor]:
         """Start the all-to-all of a part of the batch; the function returned waits for it and merges."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -65,20 +65,21 @@ class Pool:
             dist.destroy_process_group()
 
 
-def join_pool(layout: HelixLayout, timeout_s: float, start_timeout_s: float = START_TIMEOUT_S) -> Pool:
-    """Join the pool with the groups of a layout; without a launcher, a pool of one.
+def join_pool(layouts: Sequence[HelixLayout], timeout_s: float, start_timeout_s: float = START_TIMEOUT_S) -> Pool:
+    """Join the pool with the groups of one layout or several; without a launcher, a pool of one.
 
     Args:
         timeout_s: of one collective.
         start_timeout_s: for all ranks to appear.
 
     Raises:
-        LayoutError: the layout needs another number of ranks.
+        LayoutError: a layout needs another number of ranks.
         PoolError: ranks that did not appear.
     """
     size, rank = pool_size(), pool_rank()
-    if layout.num_ranks != size:
-        raise LayoutError(f"layout {layout} needs {layout.num_ranks} ranks, but there are {size}")
+    for layout in layouts:
+        if layout.num_ranks != size:
+            raise LayoutError(f"layout {layout} needs {layout.num_ranks} ranks, but there are {size}")
     watch_lifeline()
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
@@ -96,7 +97,7 @@ def join_pool(layout: HelixLayout, timeout_s: float, start_timeout_s: float = ST
     wait = timedelta(seconds=timeout_s)
     groups = PrefixStore("groups", store)
     dist.init_process_group("nccl" if cuda else "gloo", store=groups, rank=rank, world_size=size, timeout=wait)
-    grids = [RankGrid(layout=layout, rank=r) for r in range(size)]
+    grids = [RankGrid(layout=layout, rank=r) for layout in layouts for r in range(size)]
     collectives = TorchCollectives((g for grid in grids for g in grid.groups), board, timeout_s)
     return Pool(collectives=collectives, device=device, store=board, start_timeout_s=start_timeout_s)
 

@@ -36,7 +36,7 @@ def run_rank(options: RunOptions, layout: HelixLayout) -> None:
     """
     opened = open_model(options.model)
     layout.validate(opened.spec)
-    pool = join_pool(layout, options.timeout)
+    pool = join_pool([layout], options.timeout)
     chat = opened.chat()
     requests = _requests(options, chat)
     helix = _helix_options(options, layout, opened, requests, pool.device)
