@@ -104,7 +104,23 @@ def _check_formats(hardware: HardwareSpec, formats: Formats) -> None:
             continue
         if needed and not hardware.flops(needed):
             legal = ", ".join(p for p in hardware.precisions if p != "int8")
-            raise InputError(f"{hardware.name} has no {needed} arithmetic for {part}; choose {legal}")
+            experts = (
+                "; --weights fp4 keeps fp4 in the experts of a MoE model alone"
+                if needed == "fp4" and part != "the cache"
+                else ""
+            )
+            raise InputError(f"{hardware.name} has no {needed} arithmetic for {part}; choose {legal}{experts}")
+
+
+def _check_constants(gpu: GpuConstants, formats: Formats) -> None:
+    # The tables hold no int8 and no dense int4 kernels; a GPU may also borrow constants that lack one of its formats.
+    for part, fmt, known in (("attention weights", formats.attention, gpu.gemm), ("FFN weights", formats.ffn, gpu.gemm),
+                             ("the output embedding", formats.head, gpu.gemm),
+                             ("expert weights", formats.experts, gpu.moe),
+                             ("the cache", formats.cache, ("bf16", "fp8", "fp4"))):  # fmt: skip
+        if fmt not in known:
+            legal = ", ".join(name for name in known if name != "fp8_block")
+            raise InputError(f"no kernel constants of {gpu.name} cover {fmt} for {part}; choose {legal}")
 
 
 def make_setting(
@@ -113,10 +129,11 @@ def make_setting(
     """Resolve the constants for a model on an accelerator.
 
     Raises:
-        InputError: the engine is unknown, or the accelerator lacks a format.
+        InputError: the engine is unknown, the accelerator lacks a format, or no constants cover it.
     """
     _check_formats(hardware, formats)
     gpu, kind, remark = gpu_constants(hardware)
+    _check_constants(gpu, formats)
     remarks = [remark] if remark else []
     chosen = engine_constants("bound" if kind == "bound" else engine)
     if formats.cache == "fp4":
