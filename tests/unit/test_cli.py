@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -86,3 +87,19 @@ def test_mistakes_end_in_one_line(arguments: list[str], words: list[str], tmp_pa
     for word in words:
         assert word in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_output_that_cannot_be_shown_or_written() -> None:
+    code = "import sys, click; sys.argv = ['helicube', 'probe']; from helicube.cli import main; {}; main.main()"
+    probe = "main.cli.add_command(click.Command('probe', callback=lambda: click.echo('4 × 5 ' * 4000)))"
+    probe += "; main.LazyGroup.get_command = click.Group.get_command"
+    command = [sys.executable, "-c", code.format(probe)]
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=ascii_only)
+    assert done.stdout.startswith("4 ? 5")
+    if Path("/dev/full").exists():
+        with Path("/dev/full").open("w") as full:
+            failed = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert failed.returncode == 1
+        assert failed.stderr.splitlines()[0].startswith("error: the output cannot be written")
+        assert "Traceback" not in failed.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
 
@@ -55,6 +57,10 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; a user's mistake ends in one line and a non-zero exit, never in a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show × gets a question mark, not a failure.
+            stream.reconfigure(errors="replace")
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -69,6 +75,18 @@ def main() -> None:
         click.echo("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        # The reader went away (`helicube ... | head`): leave quietly, and keep Python from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader went away (`helicube ... | head`): leave quietly.
+        silence_stdout()
         sys.exit(141)
+    except OSError as error:
+        # What commands do with files they turn into errors of their own; what is left is the terminal or pipe.
+        if error.errno not in {errno.ENOSPC, errno.EIO, errno.EBADF}:
+            raise
+        silence_stdout()
+        click.echo(f"error: the output cannot be written ({error.strerror}); free some space or name another", err=True)
+        sys.exit(1)
+
+
+def silence_stdout() -> None:
+    """Keep Python from complaining at exit that what is buffered cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
