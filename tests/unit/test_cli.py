@@ -90,8 +90,8 @@ def test_mistakes_end_in_one_line(arguments: list[str], words: list[str], tmp_pa
 
 
 def test_output_that_cannot_be_shown_or_written() -> None:
-    code = "import sys, click; sys.argv = ['helicube', 'probe']; from helicube.cli import main; {}; main.main()"
-    probe = "main.cli.add_command(click.Command('probe', callback=lambda: click.echo('4 × 5 ' * 4000)))"
+    code = "import sys, click, rich; sys.argv = ['helicube', 'probe']; from helicube.cli import main; {}; main.main()"
+    probe = "main.cli.add_command(click.Command('probe', callback=lambda: rich.print('4 × 5 ' * 4000)))"
     probe += "; main.LazyGroup.get_command = click.Group.get_command"
     command = [sys.executable, "-c", code.format(probe)]
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
