@@ -10,6 +10,7 @@ from helicube.errors import InputError, LayoutError
 from helicube.planner.answer import Answer
 from helicube.planner.candidate import Candidate, make_candidate
 from helicube.planner.layouts import FAMILIES, LayoutArrays
+from helicube.planner.legal import broken_rule
 from helicube.planner.memory import memory_of
 from helicube.planner.step import CATEGORIES
 from helicube.specs.layout import HelixLayout
@@ -66,24 +67,6 @@ def _free_form(text: str, family: str, parts: dict[str, str], *, pp: int, dp: in
     return LayoutArrays.stack([(FAMILIES.index(family), pp, dp, kvp, tpa, tpf, ep, False)])
 
 
-def _illegal(answer: Answer, x: LayoutArrays) -> str | None:
-    """The rule that a Helix layout breaks for this model, if any."""
-    s = answer.setting
-    family = FAMILIES[int(x.family[0])]
-    if family not in {"helix", "tp"}:
-        return None
-    layout = HelixLayout(kvp=int(x.kvp[0]), tpa=int(x.tpa[0]), tpf=int(x.tpf[0]), ep=int(x.ep[0]))
-    if family == "tp":
-        # Tensor parallelism may copy KV heads, which Helix may not.
-        heads = s.model.attention.num_query_heads
-        return None if heads % layout.tpa == 0 else f"tpa={layout.tpa} does not divide the {heads} query heads"
-    try:
-        layout.validate(s.model)
-    except LayoutError as error:
-        return str(error)
-    return None
-
-
 def _largest_batch(answer: Answer, x: LayoutArrays) -> int:
     """Largest number of users whose memory fits, up to that of the best point."""
     batches = np.arange(1, answer.best.batch + 1, dtype=np.float64)
@@ -115,7 +98,7 @@ def explain(answer: Answer, text: str) -> Explanation:
         raise InputError("the layout is empty; write for example kvp=8,tpa=2")
     s, q, best = answer.setting, answer.question, answer.best
     x = parse_layout(text, overlap=best.overlap)
-    rule = _illegal(answer, x)
+    rule = broken_rule(s.model, x)
     if rule:
         return Explanation(candidate=None, lines=(f"not legal: {rule}",))
     gpus = int(x.num_gpus[0])
