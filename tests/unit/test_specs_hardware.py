@@ -56,7 +56,7 @@ def test_own_file(tmp_path: Path) -> None:
         ("gpus_per_node = 0", "gpus_per_node is 0"),
         ("network_bytes_per_s = 0", "network_bytes_per_s is 0.0; it must be positive"),
         ("link_kind = 'rope'", "choose nvlink, fabric or pcie"),
-        ("network_bytes_per_s = nan", "must be positive"),
+        ("network_bytes_per_s = nan", "must be positive and finite"),
         ("== =", "is not TOML"),
     ],
 )

@@ -37,10 +37,14 @@ class Question:
     # Consider HOP-B.
 
     def __post_init__(self) -> None:
+        ttl_ms = None if self.ttl_s is None else self.ttl_s * 1e3
         for name, value in (("context", self.context), ("max-gpus", self.max_gpus), ("min-gpus", self.min_gpus),
-                            ("users", self.users), ("ttl-ms", self.ttl_s)):  # fmt: skip
+                            ("users", self.users), ("ttl-ms", ttl_ms)):  # fmt: skip
             if value is not None and not value > 0:
                 raise InputError(f"{name} is {value}; it must be positive")
+        for name, size in (("context", self.context), ("users", self.users)):
+            if size is not None and size > 10**9:
+                raise InputError(f"{name} is {size:,}; at most 1,000,000,000 is planned")
         if self.min_gpus > self.max_gpus:
             raise InputError(f"min-gpus {self.min_gpus} exceeds max-gpus {self.max_gpus}; lower it")
 

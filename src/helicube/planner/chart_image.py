@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +31,13 @@ def _figure(width: float, height: float) -> Any:
 
 
 def _save(figure: Any, path: Path, dpi: int = 110) -> None:
-    temporary = path.with_name(f".part.{path.name}")
+    temporary = path.with_name(f".{path.stem[:40]}.{os.getpid()}.part{path.suffix}")
     try:
         figure.savefig(temporary, dpi=dpi)
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise InputError(f"{path} cannot be written ({error.strerror}); choose another folder") from error
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -21,6 +20,7 @@ from helicube.planner.constants import (
     MoeConstants,
     OneShotConstants,
 )
+from helicube.planner.output import write_text
 from helicube.specs.names import nearest_names
 
 __all__ = ["constants_from_toml", "constants_to_toml", "write_constants"]
@@ -117,6 +117,4 @@ def write_constants(path: Path, gpus: Mapping[str, GpuConstants], engines: Mappi
     """Write a constants file in one step; a failed run leaves the old one."""
     text = constants_to_toml(gpus, engines)
     constants_from_toml(text)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    write_text(path, text)

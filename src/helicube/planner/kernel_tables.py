@@ -16,7 +16,17 @@ from helicube.errors import InputError, MissingExtraError
 __all__ = ["Columns", "find_gpus", "read_table", "unique_rows"]
 
 Columns = dict[str, NDArray[Any]]
-_TABLES = ("gemm", "decode_attention", "decode_mla", "moe", "nccl", "custom_allreduce")
+_NEEDED = {
+    "gemm": ("gemm_dtype", "m", "n", "k", "latency"),
+    "decode_attention": ("kv_cache_dtype", "window_size", "num_heads", "num_key_value_heads", "head_dim", "batch_size",
+                         "step", "latency", "framework", "version", "device"),
+    "decode_mla": ("kv_cache_dtype", "num_heads", "batch_size", "step", "latency"),
+    "moe": ("moe_dtype", "distribution", "kernel_source", "num_tokens", "hidden_size", "inter_size", "topk",
+            "num_experts", "moe_tp_size", "moe_ep_size", "latency"),
+    "nccl": ("op_name", "num_gpus", "nccl_dtype", "message_size", "latency", "version"),
+    "custom_allreduce": ("num_gpus", "message_size", "latency"),
+}  # fmt: skip
+_TABLES = tuple(_NEEDED)
 
 
 def find_gpus(folder: Path) -> dict[str, Path]:
@@ -42,7 +52,7 @@ def read_table(file: Path) -> Columns:
 
     Raises:
         MissingExtraError: pyarrow is not installed.
-        InputError: the file cannot be read.
+        InputError: the file cannot be read, or lacks a column.
     """
     try:
         import pyarrow
@@ -53,6 +63,9 @@ def read_table(file: Path) -> Columns:
         table = pyarrow.parquet.read_table(file)
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise InputError(f"{file} is no readable parquet file ({error}); fetch it again") from error
+    missing = [name for name in _NEEDED.get(file.stem, ()) if name not in table.column_names]
+    if missing:
+        raise InputError(f"{file} lacks the columns {', '.join(missing)}; give the table of that operation")
     return {name: table[name].to_numpy() for name in table.column_names}
 
 

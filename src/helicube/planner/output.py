@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+from contextlib import suppress
 from pathlib import Path
 
 from helicube.errors import InputError
@@ -26,10 +28,12 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         InputError: the folder is missing or cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.part")
+    # The process in the name keeps two writers apart; the stem is cut so that the name fits the file system.
+    temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}.part")
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise InputError(f"{path} cannot be written ({error.strerror}); choose another folder") from error

@@ -77,7 +77,9 @@ def _formats(o: PlanOptions, model: ModelSpec, hardware: HardwareSpec) -> Format
     cache = o.cache or o.precision
     if weights is None:
         native = model.native_precision
-        runs = native in {"bf16", "int4"} or (native == "fp4" and model.ffn.is_moe) or hardware.flops(native) > 0
+        runs = (
+            native in {"bf16", "int4", "int8"} or (native == "fp4" and model.ffn.is_moe) or hardware.flops(native) > 0
+        )
         chosen = native if runs else "bf16"
         quantised = chosen != "bf16" and hardware.flops("fp8") > 0
         return checkpoint_formats(model, chosen, cache or ("fp8" if quantised else "bf16"))

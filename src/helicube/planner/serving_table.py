@@ -27,6 +27,8 @@ __all__ = ["LENGTH_SHARE", "ServingRow", "read_serving", "row_formats"]
 
 # Lengths are drawn from 0.8 … 1.0 of the nominal ones: 0.9 on average.
 LENGTH_SHARE = 0.9
+# Of any number of the table; more is a slip.
+_LARGEST = 1e8
 
 _COLUMNS = ("backend", "model", "system", "precision", "isl", "osl", "concurrency", "tp_size", "pp_size",
             "attention_dp_size", "moe_tp_size", "moe_ep_size", "speculative_decoding_unknown")  # fmt: skip
@@ -89,17 +91,26 @@ def _number(record: dict[str, str], key: str, line: int, default: float) -> floa
     if not text or text.lower() == "nan":
         return default
     try:
-        return float(text)
+        value = float(text)
     except ValueError as error:
         raise InputError(f"line {line}: {key} is {text!r}; it must be a number") from error
+    if not abs(value) <= _LARGEST:
+        raise InputError(f"line {line}: {key} is {text}; no run has that many")
+    return value
+
+
+def _count(record: dict[str, str], key: str, line: int) -> int:
+    value = int(_number(record, key, line, 1))
+    if value < 1:
+        raise InputError(f"line {line}: {key} is {value}; it is at least 1")
+    return value
 
 
 def _grid(record: dict[str, str], line: int, *, moe: bool) -> tuple[int, int, int, float]:
     """(GPUs of one stage, copies of attention, EP, factor on concurrency)."""
-    tp = int(_number(record, "tp_size", line, 1))
-    dp = int(_number(record, "attention_dp_size", line, 1))
-    moe_tp = int(_number(record, "moe_tp_size", line, 1)) or 1
-    moe_ep = int(_number(record, "moe_ep_size", line, 1)) or 1
+    tp, dp = _count(record, "tp_size", line), _count(record, "attention_dp_size", line)
+    moe_tp = max(1, int(_number(record, "moe_tp_size", line, 1)))
+    moe_ep = max(1, int(_number(record, "moe_ep_size", line, 1)))
     if not moe:
         return tp * dp, dp, 1, dp
     if moe_tp > 1 and moe_ep > 1:
@@ -112,6 +123,9 @@ def _grid(record: dict[str, str], line: int, *, moe: bool) -> tuple[int, int, in
 
 
 def _row(record: dict[str, str], line: int) -> ServingRow:
+    short = [key for key in _COLUMNS if record.get(key) is None]
+    if short:
+        raise InputError(f"line {line}: {', '.join(short)} missing; correct the row")
     model, hardware = get_model(record["model"]), load_hardware(record["system"])
     ranks, dp, ep, copies = _grid(record, line, moe=model.ffn.is_moe)
     if ranks % ep:
@@ -119,7 +133,7 @@ def _row(record: dict[str, str], line: int) -> ServingRow:
     return ServingRow(
         engine=record["backend"], model=model, hardware=hardware, precision=(record["precision"] or "bf16").strip(),
         prompt=LENGTH_SHARE * _number(record, "isl", line, 0), output=LENGTH_SHARE * _number(record, "osl", line, 0),
-        concurrency=copies * _number(record, "concurrency", line, 0), pp=int(_number(record, "pp_size", line, 1)),
+        concurrency=copies * _number(record, "concurrency", line, 0), pp=_count(record, "pp_size", line),
         dp=dp, tpa=ranks // dp, tpf=ranks // ep, ep=ep,
         speculative=record["speculative_decoding_unknown"].strip().lower() == "true",
         tpot_s=_number(record, "tpot_ms", line, float("nan")) * 1e-3,
@@ -164,7 +178,7 @@ def read_serving(path: Path, *, left_out: list[str] | None = None) -> list[Servi
             if missing:
                 raise InputError(f"{path}: columns {', '.join(missing)} are missing; give the table of serving runs")
             rows = _rows(reader, left_out)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path} cannot be read ({reason}); check the path") from error
     if not rows:

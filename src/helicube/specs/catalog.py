@@ -64,7 +64,7 @@ def read_model_config(path: Path) -> ModelSpec:
         data = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"model file {file} cannot be read ({error.strerror}); check the path") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"model file {file} is not JSON ({error}); give a Hugging Face config.json") from error
     if not isinstance(data, dict):
         raise InputError(f"model file {file} holds no JSON object; give a Hugging Face config.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,12 @@ class HardwareSpec:
     # GPU whose fitted efficiencies are used, as shares of this GPU's own peaks; "" means none: bounds only.
 
     def __post_init__(self) -> None:
+        for rate in ("hbm_bytes_per_s", "hbm_bytes", "bf16_flops", "link_bytes_per_s", "network_bytes_per_s",
+                     "fp8_flops", "fp4_flops", "int8_flops"):  # fmt: skip
+            if not isfinite(getattr(self, rate)):
+                raise InputError(
+                    f"hardware {self.name}: {rate} is {getattr(self, rate)}; it must be positive and finite"
+                )
         for field in ("hbm_bytes_per_s", "hbm_bytes", "bf16_flops", "link_bytes_per_s", "network_bytes_per_s"):
             if not getattr(self, field) > 0:
                 raise InputError(f"hardware {self.name}: {field} is {getattr(self, field)}; it must be positive")
@@ -88,7 +95,10 @@ def _from_table(data: dict[str, Any], where: str) -> HardwareSpec:
         allowed = (int, float) if wanted is float else wanted
         if not isinstance(value, allowed) or isinstance(value, bool):
             raise InputError(f"{where}: {key} = {value!r} is no {wanted.__name__}; correct its type")
-        values[key] = wanted(value)
+        try:
+            values[key] = wanted(value)
+        except OverflowError as error:
+            raise InputError(f"{where}: {key} is too large; correct it") from error
     missing = [key for key in _REQUIRED if key not in data]
     if missing:
         raise InputError(f"{where}: {', '.join(missing)} missing; give each as a line such as hbm_bytes = 80e9")
@@ -106,7 +116,7 @@ def read_hardware(path: Path) -> HardwareSpec:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{where} cannot be read ({error.strerror}); check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is not TOML ({error}); write lines such as hbm_bytes = 80e9") from error
     return _from_table({"name": path.stem, "source": path.name, **data}, where)
 

@@ -13,6 +13,11 @@ from helicube.specs.names import nearest_names
 __all__ = ["MODEL_TYPES", "model_from_config"]
 
 
+# No size of a model comes near; larger ones only overflow what is computed from them.
+_LARGEST = 10**9
+_MOST_LAYERS = 10**5
+
+
 class _Config:
     """Typed access to a config.json; the first key present wins."""
 
@@ -29,6 +34,8 @@ class _Config:
                 raise InputError(f"{self.name}: {key} is {value!r}; it must be a whole number")
             if value < 0:
                 raise InputError(f"{self.name}: {key} is {value}; it must not be negative")
+            if value > _LARGEST:
+                raise InputError(f"{self.name}: {key} is above {_LARGEST:,}; correct it")
             return value
         if default is None:
             raise InputError(f"{self.name}: {' or '.join(keys)} is missing; add it to the file")
@@ -41,7 +48,19 @@ class _Config:
         return value
 
     def flag(self, key: str) -> bool:
-        return bool(self.data.get(key, False))
+        value = self.data.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise InputError(f"{self.name}: {key} is {value!r}; it must be true or false")
+        return bool(value)
+
+    def layer_kinds(self, layers: int) -> list[str]:
+        """`layer_types`, one word for each layer; empty where the file leaves it out."""
+        kinds = self.data.get("layer_types")
+        if kinds is None:
+            return []
+        if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds) or len(kinds) != layers:
+            raise InputError(f"{self.name}: layer_types must be a list of {layers} words, one for each layer")
+        return kinds
 
 
 def _gqa(c: _Config, **options: Any) -> AttentionSpec:
@@ -134,7 +153,7 @@ def _deepseek(c: _Config) -> dict[str, Any]:
 
 def _gpt_oss(c: _Config) -> dict[str, Any]:
     layers = c.positive("num_hidden_layers")
-    kinds = c.data.get("layer_types") or ["sliding_attention", "full_attention"] * (layers // 2)
+    kinds = c.layer_kinds(layers) or ["sliding_attention", "full_attention"] * (layers // 2)
     attention = _gqa(c, bias=True, output_bias=True, sinks=True, window=c.positive("sliding_window"))
     ffn = _moe_ffn(c, width="intermediate_size", experts="num_local_experts", router_bias=True, bias=True)
     return {"attention": attention, "ffn": ffn, "num_window_layers": kinds.count("sliding_attention")}
@@ -142,7 +161,7 @@ def _gpt_oss(c: _Config) -> dict[str, Any]:
 
 def _qwen3_next(c: _Config) -> dict[str, Any]:
     layers = c.positive("num_hidden_layers")
-    kinds = c.data.get("layer_types")
+    kinds = c.layer_kinds(layers)
     full = kinds.count("full_attention") if kinds else layers // c.positive("full_attention_interval", default=4)
     linear = LinearAttentionSpec(
         num_key_heads=c.positive("linear_num_key_heads"),
@@ -205,13 +224,17 @@ def model_from_config(data: dict[str, Any], name: str, *, source: str = "", nati
     """
     inner = data.get("text_config")
     text = data
+    if inner is not None and not isinstance(inner, dict):
+        raise InputError(f"{name}: text_config is {type(inner).__name__}; it must be an object of sizes")
     if isinstance(inner, dict):
         text = {"tie_word_embeddings": data.get("tie_word_embeddings", False), **inner}
     kind = text.get("model_type") or data.get("model_type")
-    if kind not in _FAMILIES:
+    if not isinstance(kind, str) or kind not in _FAMILIES:
         near = nearest_names(str(kind), _FAMILIES)
         raise InputError(f"{name}: model_type {kind!r} is unknown; the nearest that are known: {near}")
     c = _Config(text, name)
+    if c.positive("num_hidden_layers") > _MOST_LAYERS:
+        raise InputError(f"{name}: num_hidden_layers is above {_MOST_LAYERS:,}; correct it")
     return ModelSpec(
         name=name,
         source=source or f"config.json of {name}",
@@ -220,11 +243,26 @@ def model_from_config(data: dict[str, Any], name: str, *, source: str = "", nati
         vocab_size=c.positive("vocab_size"),
         tied_embeddings=c.flag("tie_word_embeddings"),
         max_context=c.integer("max_position_embeddings", default=0),
-        native_precision=native or _native_precision(data),
+        native_precision=native or _native_precision(data, name),
         **_FAMILIES[kind](c),
     )
 
 
-def _native_precision(data: dict[str, Any]) -> str:
-    method = str((data.get("quantization_config") or {}).get("quant_method", ""))
-    return {"fp8": "fp8", "mxfp4": "fp4", "nvfp4": "fp4", "modelopt": "fp4"}.get(method, "bf16")
+# Methods whose checkpoints hold quantised weights in formats that the planner knows.
+_METHODS = {"fp8": "fp8", "fbgemm_fp8": "fp8", "mxfp4": "fp4", "nvfp4": "fp4", "modelopt": "fp4"}
+_BITS = {4: "int4", 8: "int8"}
+
+
+def _native_precision(data: dict[str, Any], name: str) -> str:
+    """Precision that `quantization_config` says: by its method, or by its bits (AWQ, GPTQ)."""
+    config = data.get("quantization_config")
+    if config is None:
+        return "bf16"
+    if not isinstance(config, dict):
+        raise InputError(f"{name}: quantization_config is {config!r}; it must be an object with quant_method")
+    method, bits = config.get("quant_method"), config.get("bits")
+    if isinstance(method, str) and method in _METHODS:
+        return _METHODS[method]
+    if bits in _BITS and isinstance(bits, int):
+        return _BITS[bits]
+    return "bf16"
