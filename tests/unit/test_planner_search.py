@@ -16,7 +16,7 @@ from helicube.planner.arrays import Array
 from helicube.planner.layouts import FAMILIES, LayoutArrays, enumerate_layouts
 from helicube.planner.memory import memory_of, weight_bytes
 from helicube.planner.pareto import best_throughput_at, frontier, pareto_index, thin_index
-from helicube.planner.ranges import outside_range
+from helicube.planner.ranges import outside_range, range_remarks
 from helicube.planner.search import Points, default_batches, search
 from helicube.planner.setting import Setting, checkpoint_formats, make_setting, uniform_formats
 from helicube.planner.shipped import BOUND_ENGINE
@@ -237,11 +237,23 @@ def test_batches_cover_every_small_number_and_never_jump() -> None:
 
 def test_range_flags() -> None:
     s = setting(precision="fp8")
-    x = one("helix", kvp=4, tpf=4)
-    assert not outside_range(s, x, np.array([8.0]), 4 * 131072)[0]
-    assert outside_range(s, x, np.array([8.0]), 5 * 131072)[0]
-    assert outside_range(s, one("helix", kvp=8, tpf=8), np.array([8.0]), 1e5)[0]
-    assert outside_range(s, x, np.array([1000.0]), 1e4)[0]
+    nccl = replace(s, gpu=replace(s.gpu, fused_moves=False))
+    x, wide = one("helix", kvp=4, tpf=4), one("helix", kvp=64, tpf=64)
+    cases = [
+        (nccl, x, 8.0, 4 * 131072, ""),
+        (nccl, x, 8.0, 5 * 131072, "cached tokens"),
+        (nccl, x, 1000.0, 1e4, "sequences"),
+        (nccl, one("helix", kvp=8, tpf=8), 8.0, 1e5, "more than the 4 GPUs measured"),
+        (nccl, wide, 8.0, 1e5, "expert shards of fewer than 64"),
+        (nccl, one("helix", kvp=128, tpf=1, ep=128), 8.0, 1e5, "W_O shard of fewer than 256"),
+        (s, x, 8.0, 4 * 131072, "assumed and not measured"),
+        (s, one("tp", tpa=4, tpf=4), 8.0, 131072, ""),
+    ]
+    for setting_of, layout, batch, context, remark in cases:
+        found = range_remarks(setting_of, layout, np.array([batch]), context)
+        assert bool(found) == bool(remark)
+        assert bool(outside_range(setting_of, layout, np.array([batch]), context)[0]) == bool(remark)
+        assert not remark or any(remark in text for text in found)
 
 
 def test_the_million_token_answer() -> None:

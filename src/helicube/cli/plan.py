@@ -42,7 +42,10 @@ class _PlanGroup(click.Group):
 @click.option("--gpus", type=int, help="Exactly this many GPUs.")
 @click.option("--ttl-ms", type=float, help="Latency per token to keep: then throughput is maximised.")
 @click.option("--users", type=int, help="Users to serve at a time.")
-@click.option("--precision", help="Of weights and cache: bf16, fp8, fp4. Default: the published checkpoint's.")
+@click.option(
+    "--precision",
+    help="Of weights and cache: bf16, fp8, fp4. Default: the checkpoint's weights, with an fp8 cache if quantised.",
+)
 @click.option("--weights", help="Of the weights alone.")
 @click.option("--cache", help="Of the cache alone.")
 @click.option("--engine", default="trtllm", show_default=True, help="Whose overheads: trtllm, vllm, sglang, bound.")
