@@ -62,7 +62,10 @@ def test_a_pool_says_what_one_device_says(folder: Path) -> None:
     assert (count, float(worst) < 1e-4) == ("9", True)
     assert CHECKED.sub("", found.stdout) == alone(folder, *arguments)
     assert re.search(r"TTFT \d+\.\d+ s   TPOT \d+\.\d ms   \d+\.\d tokens/s   \d+\.\d+ GB/s read", found.stderr)
-    assert re.search(r"MB of weights\+cache per rank: (\d\.\d\+\d\.\d, ){2}.*kB sent per token", found.stderr)
+    assert re.search(
+        r"MB of weights\+cache per rank: (\d\.\d\+\d\.\d, ){2}.*\(16 tokens a rank\); .* kB sent per token",
+        found.stderr,
+    )
 
 
 def test_under_torchrun_it_takes_the_ranks_that_it_finds(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -117,3 +118,17 @@ def test_requests_wait_for_room_in_the_cache() -> None:
     """Slots for all, room for few: the others wait their turn, and none fails."""
     results = run("tiny-uneven", HelixLayout(kvp=3, tpf=3), requests(), slots=24, num_slots=7)
     assert [r.ids for r in results] == alone("tiny-uneven")
+
+
+def test_a_long_decode_crosses_many_blocks() -> None:
+    """300 tokens over four shards: each block boundary and every shard many times over."""
+    config = replace(tiny_config("tiny-uneven"), max_context=0)
+    asked = [TextRequest(ids=prompt(3), num_tokens=300)]
+
+    def rank(collectives: Collectives) -> tuple[int, ...]:
+        layout = HelixLayout(kvp=collectives.size, tpf=collectives.size)
+        options = HelixOptions(layout=layout, cache_slots=304, block=4)
+        decoder = HelixDecoder(config, source_of("tiny-uneven"), options, collectives)
+        return TextEngine(HelixRunner(decoder)).run(asked)[0].ids
+
+    assert ThreadPool(4).run(rank)[3] == ThreadPool(1).run(rank)[0]

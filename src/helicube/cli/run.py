@@ -30,7 +30,13 @@ __all__ = ["command"]
 @click.option("--chunk", default=512, show_default=True, help="Prompt tokens taken in at a time.")
 @click.option("--cache-tokens", type=int, help="Tokens that the cache holds; default: what the prompts need.")
 @click.option("--hopb", default=1, show_default=True, help="Parts of the batch whose exchange overlaps attention.")
-@click.option("--dtype", type=click.Choice(["float32", "bfloat16"]), default="float32", show_default=True)
+@click.option(
+    "--dtype",
+    type=click.Choice(["auto", "float32", "bfloat16"]),
+    default="auto",
+    show_default=True,
+    help="Of weights and cache; auto is float32 on a CPU, bfloat16 on a GPU.",
+)
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds after which a silent rank ends the run.")
 def command(**options: object) -> None:
     """Continue each of PROMPTS with a language model, on one process or sharded over several.

@@ -14,7 +14,7 @@ from helicube.specs.layout import HelixLayout
 
 __all__ = ["RunOptions", "run_text"]
 
-DTYPES = ("float32", "bfloat16")
+DTYPES = ("auto", "float32", "bfloat16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,8 @@ class RunOptions:
     cache_tokens: int | None = None
     # Parts of a batch whose exchanges overlap with attention.
     hopb: int = 1
-    dtype: str = "float32"
+    # auto: float32 on a CPU, bfloat16 on a GPU.
+    dtype: str = "auto"
     # Of a collective, seconds.
     timeout: float = 60.0
 

@@ -54,7 +54,7 @@ def run_rank(options: RunOptions, layout: HelixLayout) -> None:
     printer.finish(results)
     _print_numbers(results, requests, helix, table, engine.engine.decode_s)
     if options.check:
-        _check(options, opened, requests[0], results[0], logits)
+        _check(options, opened, (requests[0], results[0], logits), pool.device)
     errors = [r.error for r in results if r.error]
     if errors:
         raise DecodeError(errors[0])
@@ -93,9 +93,15 @@ def _helix_options(
         cache_slots=placement.most_held(asked) if asked is not None else cache_slots(placement, lengths),
         block=options.block,
         overlap_parts=options.hopb,
-        dtype=torch.float32 if options.dtype == "float32" else torch.bfloat16,
+        dtype=_dtype(options.dtype, device),
         device=device,
     )
+
+
+def _dtype(name: str, device: torch.device) -> torch.dtype:
+    if name == "auto":
+        return torch.float32 if device.type == "cpu" else torch.bfloat16
+    return torch.float32 if name == "float32" else torch.bfloat16
 
 
 def _runner(options: RunOptions, opened: OpenModel, helix: HelixOptions, collectives: Collectives) -> HelixRunner:
@@ -169,19 +175,26 @@ def _print_numbers(
         )
         megabytes = [f"{w / 1e6:.1f}+{c / 1e6:.1f}" for w, c in table[:, :2].tolist()]
         sent = f"; {float(table[:, 3].max()) / tokens / 1e3:.1f} kB sent per token" if len(table) > 1 else ""
-        lines.append(f"MB of weights+cache per rank: {', '.join(megabytes)}{sent}")
+        lines.append(f"MB of weights+cache per rank: {', '.join(megabytes)} ({helix.cache_slots} tokens a rank){sent}")
     sys.stderr.write("\n".join(lines) + "\n")
 
 
 def _check(
-    options: RunOptions, opened: OpenModel, request: TextRequest, result: TextResult, logits: Sequence[Tensor]
+    options: RunOptions,
+    opened: OpenModel,
+    decoded: tuple[TextRequest, TextResult, Sequence[Tensor]],
+    device: torch.device,
 ) -> None:
     """Decode the same prompt on one device and compare.
+
+    Args:
+        decoded: the request, what the layout made of it, and the logits of its steps.
 
     Raises:
         DecodeError: the ids differ.
     """
-    one = _helix_options(options, HelixLayout(), opened, [request], torch.device("cpu"))
+    request, result, logits = decoded
+    one = _helix_options(options, HelixLayout(), opened, [request], device)
     runner = _runner(options, opened, one, SoloCollectives())
     expected = _record(runner)
     [alone] = TextEngine(runner).run([request])
@@ -193,6 +206,4 @@ def _check(
     sys.stdout.write(f"check: ids {says} over {len(alone.ids)} tokens, largest difference of logits {worst:.2e}\n")
     sys.stdout.flush()
     if not same:
-        raise DecodeError(
-            "the layout's ids differ from one device's; with --dtype float32 that is an error in helicube"
-        )
+        raise DecodeError("the layout's ids differ from one device's; in float32 that is an error of helicube")
