@@ -1,0 +1,218 @@
+"""From logits to the next id without leaving the device: guidance, top-p, Gumbel-max, and the step's book-keeping.
+
+A requests, C rows of logits each (1, or 2 with guidance: conditioned, then unconditioned), V vocabulary, N ids per
+request at most, P entries of the plan. One program per request holds all its logits in registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+__all__ = ["SamplingState", "gumbel_plain", "sample_ids", "sample_ids_plain"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingState:
+    """What a step reads and advances; all on the device, none replaced while a graph refers to it."""
+
+    # (A,) int32: place of the id to choose; its request is left alone where that is negative or at num_tokens.
+    steps: Tensor
+    # (A,) int32: ids to choose in all.
+    num_tokens: Tensor
+    # (A,) float64, because the plain engine weighs guidance in double precision.
+    guidance: Tensor
+    # (A,) float32.
+    temperature: Tensor
+    top_p: Tensor
+    # (A,) int64: 32-bit hash of the seed.
+    keys: Tensor
+    # (P, 2) int32: first id that may stand at a step, and the one after the last; the last entry serves later steps.
+    ranges: Tensor
+    # (A, N) int64: ids that are given, −1 where the model chooses.
+    forced: Tensor
+    # (A, N) int64: ids chosen.
+    ids: Tensor
+    # (A·C,) int64: id to feed next.
+    tokens: Tensor
+    # (A·C,) int32: place of the next token, −1 once a request is done; and keys that it will see, 0 once done.
+    positions: Tensor
+    lengths: Tensor
+    # (A,) int32: 1 + the first step whose logits were not finite; 0 while all is well.
+    failed: Tensor
+
+
+@triton.jit
+def _mix(x):
+    """A 32-bit hash with low bias (constants: "lowbias32" of the hash-prospector survey)."""
+    x = (x ^ (x >> 16)) * 0x7FEB352D
+    x = (x ^ (x >> 15)) * 0x846CA68B
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def _gumbel(key, step, ids):
+    """The noise of engine.sampling.gumbel, bit for bit up to the logarithms."""
+    row = _mix(key.to(tl.uint32) + step.to(tl.uint32) * 0x9E3779B9)
+    bits = _mix(row + ids.to(tl.uint32) * 0x85EBCA77)
+    uniform = ((bits >> 8).to(tl.float32) + 0.5) * 5.9604644775390625e-08
+    return -tl.log(-tl.log(uniform))
+
+
+@triton.jit
+def _nucleus(scores, top_p):
+    """Which ids stay: those before which the likelier ones have not reached top_p; equals count in order of id."""
+    likely = tl.exp(scores - tl.max(scores, axis=0))
+    share = likely / tl.sum(likely, axis=0)
+    # Bits of floats that are not negative are ordered as the floats. Bisection for the least `cut` with
+    # Σ share over bits > cut below top_p: 31 sums instead of a sort.
+    bits = share.to(tl.int32, bitcast=True)
+    low = -1
+    cut = 0x3F800000
+    for _ in tl.range(0, 31):
+        middle = low + (cut - low) // 2
+        enough = tl.sum(tl.where(bits > middle, share, 0.0), axis=0) < top_p
+        cut = tl.where(enough, middle, cut)
+        low = tl.where(enough, low, middle)
+    above = tl.sum(tl.where(bits > cut, share, 0.0), axis=0)
+    tie = bits == cut
+    earlier = tl.cumsum(tie.to(tl.int32), axis=0) - 1
+    return (bits > cut) | (tie & (above + earlier.to(tl.float32) * share < top_p))
+
+
+@triton.jit
+def _sample_kernel(
+    logits_ptr, step_ptr, total_ptr, guidance_ptr, temperature_ptr, top_p_ptr, key_ptr, range_ptr, forced_ptr,
+    id_ptr, token_ptr, position_ptr, length_ptr, failed_ptr, num_ranges, max_tokens, logits_stride,
+    C: tl.constexpr, BLOCK_V: tl.constexpr,
+):  # fmt: skip
+    request = tl.program_id(0)
+    step = tl.load(step_ptr + request)
+    total = tl.load(total_ptr + request)
+    if (step >= 0) & (step < total):
+        entry = tl.minimum(step, num_ranges - 1)
+        first = tl.load(range_ptr + 2 * entry)
+        end = tl.load(range_ptr + 2 * entry + 1)
+        ids = first + tl.arange(0, BLOCK_V)
+        allowed = ids < end
+        row = logits_ptr + request.to(tl.int64) * C * logits_stride + ids
+        logits = tl.load(row, mask=allowed, other=float("-inf")).to(tl.float32)
+        if C == 2:
+            plain = tl.load(row + logits_stride, mask=allowed, other=0.0).to(tl.float32)
+            gamma = (tl.load(guidance_ptr + request) * (total - step).to(tl.float64) / total.to(tl.float64)).to(
+                tl.float32
+            )
+            # An id masked out is −∞ in both, and must stay so.
+            guided = (1.0 + gamma) * logits - gamma * plain
+            logits = tl.where(logits == float("-inf"), logits, guided)
+        best = tl.max(logits, axis=0)
+        num_nan = tl.sum((logits != logits).to(tl.int32), axis=0)  # noqa: PLR0124 - true of NaN alone
+        sound = (num_nan == 0) & (best > float("-inf")) & (best < float("inf"))
+
+        temperature = tl.load(temperature_ptr + request)
+        scores = logits
+        if temperature > 0:
+            scores = tl.div_rn(logits, temperature)
+            noisy = scores + _gumbel(tl.load(key_ptr + request), step, ids)
+            top_p = tl.load(top_p_ptr + request)
+            if top_p < 1:
+                noisy = tl.where(_nucleus(scores, top_p), noisy, float("-inf"))
+            scores = tl.where(allowed, noisy, float("-inf"))
+        chosen = first + tl.argmax(scores, axis=0, tie_break_left=True)
+        # NaN compares with nothing: whatever came out must still be an id.
+        chosen = tl.minimum(tl.maximum(chosen, first), end - 1).to(tl.int64)
+        given = tl.load(forced_ptr + request.to(tl.int64) * max_tokens + step)
+        chosen = tl.where(given >= 0, given, chosen)
+
+        if (sound == 0) & (tl.load(failed_ptr + request) == 0):
+            tl.store(failed_ptr + request, step + 1)
+        tl.store(id_ptr + request.to(tl.int64) * max_tokens + step, chosen)
+        done = step + 1 >= total
+        tl.store(step_ptr + request, step + 1)
+        for copy in tl.static_range(C):
+            place = request * C + copy
+            tl.store(token_ptr + place, chosen)
+            position = tl.load(position_ptr + place) + 1
+            tl.store(position_ptr + place, tl.where(done, -1, position))
+            tl.store(length_ptr + place, tl.where(done, 0, tl.load(length_ptr + place) + 1))
+
+
+def sample_ids(logits_RV: Tensor, state: SamplingState, *, max_width: int) -> None:
+    """Choose one id per request as engine.sampling does, and advance `state` in place.
+
+    Args:
+        logits_RV: (A·C, V), the rows of a request together.
+        max_width: the most ids that any entry of `state.ranges` allows.
+    """
+    num_requests = len(state.steps)
+    _sample_kernel[(num_requests,)](
+        logits_RV, state.steps, state.num_tokens, state.guidance, state.temperature, state.top_p, state.keys,
+        state.ranges, state.forced, state.ids, state.tokens, state.positions, state.lengths, state.failed,
+        len(state.ranges), state.ids.shape[1], logits_RV.stride(0),
+        C=len(logits_RV) // num_requests, BLOCK_V=triton.next_power_of_2(max_width),
+        # A fused multiply-add would round guidance otherwise than the twin.
+        num_warps=16 if max_width > 4096 else 4, enable_fp_fusion=False,
+    )  # fmt: skip
+
+
+def gumbel_plain(keys_A: Tensor, steps_A: Tensor, first_id: int, num_ids: int) -> Tensor:
+    """Gumbel noise (A, num_ids) of ids from `first_id` on, in int64 lanes: the twin of the kernel's."""
+    mask = 0xFFFFFFFF
+
+    def mix(x: Tensor) -> Tensor:
+        x = ((x ^ (x >> 16)) * 0x7FEB352D) & mask
+        x = ((x ^ (x >> 15)) * 0x846CA68B) & mask
+        return x ^ (x >> 16)
+
+    ids = torch.arange(first_id, first_id + num_ids, device=keys_A.device)
+    row = mix((keys_A + steps_A.long() * 0x9E3779B9) & mask)[:, None]
+    uniform = ((mix((row + ids * 0x85EBCA77) & mask) >> 8).float() + 0.5) * 2.0**-24
+    return -torch.log(-torch.log(uniform))
+
+
+def sample_ids_plain(logits_RV: Tensor, state: SamplingState) -> None:
+    """The twin of `sample_ids`, request by request, with a sort for top-p."""
+    copies = len(logits_RV) // len(state.steps)
+    for a, rows in enumerate(logits_RV.float().unflatten(0, (-1, copies))):
+        step, total = int(state.steps[a]), int(state.num_tokens[a])
+        if not 0 <= step < total:
+            continue
+        first, end = state.ranges[min(step, len(state.ranges) - 1)].tolist()
+        logits = rows[0, first:end]
+        if copies == 2:
+            gamma = float(state.guidance[a]) * (total - step) / total
+            guided = (1 + torch.tensor(gamma)) * logits - torch.tensor(gamma) * rows[1, first:end]
+            logits = torch.where(logits == -torch.inf, logits, guided)
+        sound = bool(torch.isfinite(logits.amax()) & ~logits.isnan().any())
+        chosen = first + int(_scores(logits, state, a, step, first).argmax())
+        given = int(state.forced[a, step])
+        _book(state, a, copies, given if given >= 0 else chosen, sound)
+
+
+def _scores(logits_V: Tensor, state: SamplingState, a: int, step: int, first: int) -> Tensor:
+    temperature = state.temperature[a]
+    if not temperature > 0:
+        return logits_V
+    scores = logits_V / temperature
+    noise = gumbel_plain(state.keys[a : a + 1], torch.tensor([step], device=scores.device), first, len(scores))[0]
+    share, order = scores.softmax(dim=-1).sort(descending=True, stable=True)
+    kept = torch.empty_like(order, dtype=torch.bool)
+    kept[order] = (share.cumsum(dim=0) - share < state.top_p[a]) | (state.top_p[a] >= 1)
+    return torch.where(kept, scores + noise, -torch.inf)
+
+
+def _book(state: SamplingState, a: int, copies: int, chosen: int, sound: bool) -> None:
+    step = int(state.steps[a])
+    if not sound and not state.failed[a]:
+        state.failed[a] = step + 1
+    state.ids[a, step] = chosen
+    state.steps[a] = step + 1
+    rows = slice(a * copies, (a + 1) * copies)
+    state.tokens[rows] = chosen
+    done = step + 1 >= int(state.num_tokens[a])
+    state.positions[rows] = -1 if done else state.positions[rows] + 1
+    state.lengths[rows] = 0 if done else state.lengths[rows] + 1

@@ -1,0 +1,134 @@
+"""The kernel chooses the ids that engine.sampling chooses, and books a step as the engine would."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+from triton_cases import DEVICE, normal
+
+from helicube.engine.sampling import SamplingConfig, guide, gumbel, request_keys, sample
+from helicube.kernels.triton.sampling import SamplingState, gumbel_plain, sample_ids, sample_ids_plain
+
+N = 6
+
+
+def state_of(
+    configs: Sequence[SamplingConfig], steps: list[int], ranges: list[tuple[int, int]], copies: int = 2
+) -> SamplingState:
+    count, i32 = len(configs), torch.int32
+    rows = torch.tensor(steps, dtype=i32).repeat_interleave(copies)
+    state = SamplingState(
+        steps=torch.tensor(steps, dtype=i32),
+        num_tokens=torch.full((count,), N, dtype=i32),
+        guidance=torch.tensor([c.guidance_scale for c in configs], dtype=torch.float64),
+        temperature=torch.tensor([float(c.temperature) for c in configs]),
+        top_p=torch.tensor([float(c.top_p) for c in configs]),
+        keys=request_keys(configs),
+        ranges=torch.tensor(ranges, dtype=i32),
+        forced=torch.full((count, N), -1),
+        ids=torch.full((count, N), -7),
+        tokens=torch.full((count * copies,), -7),
+        positions=rows.clone(),
+        lengths=rows + 1,
+        failed=torch.zeros(count, dtype=i32),
+    )
+    return SamplingState(**{f.name: getattr(state, f.name).to(DEVICE) for f in dataclasses.fields(state)})
+
+
+def assert_same(got: SamplingState, wanted: SamplingState) -> None:
+    for f in dataclasses.fields(got):
+        assert torch.equal(getattr(got, f.name), getattr(wanted, f.name)), f.name
+
+
+def by_engine(logits_RV: Tensor, configs: Sequence[SamplingConfig], steps: list[int], low: int, high: int) -> Tensor:
+    """What Engine does with the logits of ids low … high − 1, in its own words."""
+    logits = logits_RV[:, low:high]
+    gamma = torch.tensor([c.guidance_scale * (N - s) / N for c, s in zip(configs, steps, strict=True)], device=DEVICE)
+    logits = guide(logits[0::2], logits[1::2], gamma[:, None])
+    noise = gumbel(request_keys(configs).to(DEVICE), torch.tensor(steps), low, high - low)
+    temperature = torch.tensor([float(c.temperature) for c in configs], device=DEVICE)
+    top_p = torch.tensor([float(c.top_p) for c in configs], device=DEVICE)
+    return sample(logits, temperature, top_p, noise) + low
+
+
+CONFIGS = (
+    SamplingConfig(guidance_scale=3.0),
+    SamplingConfig(guidance_scale=0.0, temperature=1.0, seed=2**40 + 7),
+    SamplingConfig(guidance_scale=1.3, temperature=0.7, top_p=0.5, seed=3),
+    SamplingConfig(guidance_scale=2.0, temperature=1.3, top_p=0.9, seed=4),
+)
+
+
+@pytest.mark.parametrize("round_", range(4))
+def test_ids_are_those_of_the_engine(round_: int) -> None:
+    steps = [0, 1, 4, 5]
+    logits = 2 * normal(8, 300, seed=round_)
+    state, twin = (state_of(CONFIGS, steps, [(5, 280)] * N) for _ in range(2))
+    sample_ids(logits, state, max_width=275)
+    sample_ids_plain(logits, twin)
+    assert_same(state, twin)
+    chosen = state.ids[torch.arange(4), torch.tensor(steps)]
+    assert torch.equal(chosen, by_engine(logits, CONFIGS, steps, 5, 280))
+
+
+def test_noise_is_that_of_the_engine_bit_for_bit() -> None:
+    keys, steps = request_keys(CONFIGS).to(DEVICE), torch.tensor([0, 1, 500, 1023])
+    for first in (0, 16000):
+        assert torch.equal(gumbel_plain(keys, steps.to(DEVICE), first, 384), gumbel(keys, steps, first, 384))
+    # Equal logits: the largest noise decides, so that 384 numbers have to be right, not one.
+    state = state_of([SamplingConfig(temperature=1.0, seed=s) for s in range(6)], [0, 1, 2, 3, 4, 5], [(0, 384)])
+    sample_ids(torch.zeros(12, 384, device=DEVICE), state, max_width=384)
+    noise = gumbel(state.keys, torch.arange(6), 0, 384)
+    assert torch.equal(state.ids[torch.arange(6), torch.arange(6)], noise.argmax(dim=1))
+
+
+def test_booking_of_steps_given_ids_and_the_end() -> None:
+    configs = [SamplingConfig()] * 5
+    # In use, given, last, done, never started.
+    state = state_of(configs, [0, 2, 5, 6, -1], [(0, 8), (0, 8), (3, 8)])
+    state.forced[1, 2] = 4
+    before = {f.name: getattr(state, f.name).clone() for f in dataclasses.fields(state)}
+    logits = torch.zeros(10, 8, device=DEVICE)
+    logits[0::2, 1] = 1.0
+    sample_ids(logits, state, max_width=8)
+    assert state.steps.tolist() == [1, 3, 6, 6, -1]
+    # At step 5 the last range serves: id 1 may not stand there, and the first of equals is chosen.
+    assert [int(state.ids[0, 0]), int(state.ids[1, 2]), int(state.ids[2, 5])] == [1, 4, 3]
+    assert state.tokens.tolist() == [1, 1, 4, 4, 3, 3, -7, -7, -7, -7]
+    assert state.positions.tolist()[:6] == [1, 1, 3, 3, -1, -1]
+    assert state.lengths.tolist()[:6] == [2, 2, 4, 4, 0, 0]
+    assert torch.equal(state.positions[6:], before["positions"][6:])
+    assert torch.equal(state.ids[3:], before["ids"][3:])
+    assert state.failed.tolist() == [0] * 5
+
+
+@pytest.mark.parametrize("poison", [torch.nan, torch.inf])
+def test_logits_that_are_not_finite_are_told_and_stay_alone(poison: float) -> None:
+    state, clean = (
+        state_of([SamplingConfig(temperature=1.0, seed=s) for s in range(3)], [2, 2, 2], [(0, 9)]) for _ in "ab"
+    )
+    logits = normal(6, 9)
+    # An id masked out in both rows is no fault.
+    logits[:, 4] = -torch.inf
+    sample_ids(logits, clean, max_width=9)
+    logits[2, 3] = poison
+    for _ in range(2):
+        sample_ids(logits, state, max_width=9)
+    assert clean.failed.tolist() == [0, 0, 0]
+    # The first step at which it happened.
+    assert state.failed.tolist() == [0, 3, 0]
+    assert torch.equal(state.ids[[0, 2], 2], clean.ids[[0, 2], 2])
+    assert 0 <= int(state.ids[1, 2]) < 9
+
+
+def test_one_row_per_request() -> None:
+    configs = [SamplingConfig(guidance_scale=0, temperature=0.8, top_p=0.7, seed=s) for s in range(3)]
+    state, twin = (state_of(configs, [0, 3, 5], [(2, 40)], copies=1) for _ in range(2))
+    logits = normal(3, 40, seed=9)
+    sample_ids(logits, state, max_width=38)
+    sample_ids_plain(logits, twin)
+    assert_same(state, twin)
