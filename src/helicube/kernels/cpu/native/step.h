@@ -1,0 +1,147 @@
+// One decode step of a stack of pre-norm layers in one call: for a small model the host's overhead per operation is
+// several times the work.
+#pragma once
+
+#include "attention.h"
+#include "products.h"
+
+namespace hk {
+
+static void rotate(float* x, const float* table, int64_t size, int64_t rotary) {
+    int64_t half = size / 2;
+    for (int64_t i = 0; rotary != NO_ROTARY && i < half; i++) {
+        float cosine = table[2 * i], sine = table[2 * i + 1];
+        float& a = rotary == PAIRS ? x[2 * i] : x[i];
+        float& b = rotary == PAIRS ? x[2 * i + 1] : x[i + half];
+        float turned = a * cosine - b * sine;
+        b = a * sine + b * cosine;
+        a = turned;
+    }
+}
+
+static void write_slot(const Cache& c, int64_t row, int64_t head, int64_t at, const float* x, int64_t n) {
+    char* to = (char*)slot(c, row, head, at);
+    if (c.format == FLOAT32) {
+        std::memcpy(to, x, n * 4);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) ((uint16_t*)to)[i] = narrow(x[i]);
+}
+
+// Norms and rotates the new token's queries (in place) and key of one key-value head, and stores key and value.
+static void take_token(const NewToken& t, const Attention& a, int64_t row, int64_t kv_head) {
+    int64_t shared = a.heads / a.kv_heads, size = a.key_size;
+    const float* table = t.table + t.positions[row] * size;
+    auto finish = [&](float* x, const float* norm) {
+        if (norm) rms_norm(x, size, (float)t.norm_eps, norm);
+        rotate(x, table, size, t.rotary);
+    };
+    for (int64_t h = 0; h < shared; h++)
+        finish((float*)t.q.data + row * t.q.stride + (kv_head * shared + h) * size, t.q_norm);
+    float* k = (float*)t.k.data + row * t.k.stride + kv_head * size;
+    finish(k, t.k_norm);
+    int64_t cache_row = t.cache_rows ? t.cache_rows[row] : row, at = t.prefix + t.positions[row];
+    write_slot(a.keys, cache_row, kv_head, at, k, size);
+    write_slot(a.values, cache_row, kv_head, at, (float*)t.v.data + row * t.v.stride + kv_head * a.value_size, a.value_size);
+}
+
+// Attention of new tokens, after their keys and values are stored; without o, only the latter.
+static void run_new_token(Team& team, const NewToken& t, Attention a) {
+    int64_t shared = a.heads / a.kv_heads, longest = 0;
+    static thread_local Arena arena;
+    int64_t* lengths = (int64_t*)arena.get(a.rows * 8);
+    for (int64_t row = 0; row < a.rows; row++) {
+        lengths[row] = t.prefix + t.positions[row] + 1;
+        longest = std::max(longest, lengths[row]);
+    }
+    a.lengths = lengths;
+    bool small = a.rows * a.kv_heads * (a.o.data ? longest : 8) * (a.key_size + a.value_size) < 32768;
+    team.run((int)(a.rows * a.kv_heads), small, [&](int task, uint64_t) {
+        int64_t row = task / a.kv_heads, kv_head = task % a.kv_heads;
+        take_token(t, a, row, kv_head);
+        for (int64_t part = 0; a.o.data && part < shared; part += MAX_GROUP)
+            attend_row(a, row, t.cache_rows ? t.cache_rows[row] : row, kv_head * shared + part,
+                       std::min(MAX_GROUP, shared - part));
+    });
+}
+
+static Rows float_rows(float* data, int64_t stride) { return {(char*)data, stride, FLOAT32}; }
+
+// y = x Wᵀ + b of whole matrices, in float32.
+static Product product_of(int64_t rows, Rows x) {
+    Product p = {};
+    p.x = x, p.rows = rows;
+    return p;
+}
+
+static void add_matrix(Product& p, const Matrix& m, Rows y) {
+    p.matrices[p.num] = &m, p.low[p.num] = 0, p.high[p.num] = m.n, p.y[p.num] = y;
+    p.num++;
+}
+
+// Intermediate values of a step: x and what is attended (rows, width), queries, keys and values, and the FFN's middle.
+struct StepBuffers {
+    float *x, *attended, *qkv, *middle;
+    int64_t qkv_width;
+};
+
+static void run_attention_layer(Team& team, const Step& s, const Layer& layer, const StepBuffers& b) {
+    Product qkv = product_of(s.rows, float_rows(b.x, s.width));
+    qkv.norm = LAYER_NORM, qkv.eps = s.norm_eps;
+    for (int64_t i = 0, column = 0; i < layer.num_qkv; column += layer.qkv[i].n, i++)
+        add_matrix(qkv, layer.qkv[i], float_rows(b.qkv + column, b.qkv_width));
+    run_product(team, qkv);
+
+    int64_t queries = s.heads * s.head_dim, keys = s.kv_heads * s.head_dim;
+    NewToken t = {};
+    t.q = float_rows(b.qkv, b.qkv_width), t.k = float_rows(b.qkv + queries, b.qkv_width);
+    t.v = float_rows(b.qkv + queries + keys, b.qkv_width);
+    t.q_norm = layer.q_norm, t.k_norm = layer.k_norm, t.norm_eps = s.qk_eps;
+    t.rotary = s.rotary, t.table = s.table, t.positions = s.positions;
+    t.cache_rows = s.cache_rows, t.prefix = layer.prefix;
+    Attention a = {};
+    a.q = t.q, a.o = float_rows(b.attended, queries);
+    a.keys = layer.keys, a.values = layer.values;
+    a.rows = s.rows, a.heads = s.heads, a.kv_heads = s.kv_heads;
+    a.key_size = a.value_size = s.head_dim, a.scale = s.scale;
+    run_new_token(team, t, a);
+
+    Product proj = product_of(s.rows, a.o);
+    add_matrix(proj, layer.proj, float_rows(b.x, s.width));
+    proj.residual = proj.y[0];
+    run_product(team, proj);
+}
+
+static void run_ffn_layer(Team& team, const Step& s, const Layer& layer, const StepBuffers& b) {
+    Product gate = product_of(s.rows, float_rows(b.x, s.width));
+    gate.norm = LAYER_NORM, gate.eps = s.norm_eps, gate.gated = 1;
+    add_matrix(gate, layer.gate, float_rows(b.middle, s.hidden));
+    add_matrix(gate, layer.up, gate.y[0]);
+    run_product(team, gate);
+    Product down = product_of(s.rows, gate.y[0]);
+    add_matrix(down, layer.down, float_rows(b.x, s.width));
+    down.residual = down.y[0];
+    run_product(team, down);
+}
+
+static void run_step(Team& team, const Step& s) {
+    static thread_local Arena arena;
+    int64_t queries = s.heads * s.head_dim;
+    StepBuffers b;
+    b.qkv_width = queries + 2 * s.kv_heads * s.head_dim;
+    b.x = (float*)arena.get(s.rows * (s.width + queries + b.qkv_width + s.hidden) * 4);
+    b.attended = b.x + s.rows * s.width, b.qkv = b.attended + s.rows * queries;
+    b.middle = b.qkv + s.rows * b.qkv_width;
+    for (int64_t row = 0; row < s.rows; row++) read_row(s.embedding, s.ids[row], s.width, b.x + row * s.width);
+    for (int64_t i = 0; i < s.num_layers; i++) {
+        run_attention_layer(team, s, s.layers[i], b);
+        run_ffn_layer(team, s, s.layers[i], b);
+    }
+    Product head = product_of(s.rows, float_rows(b.x, s.width));
+    head.norm = LAYER_NORM, head.eps = s.norm_eps;
+    add_matrix(head, *s.head, s.logits);
+    head.low[0] = s.low, head.high[0] = s.high;
+    run_product(team, head);
+}
+
+}  // namespace hk
