@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import pytest
 import torch
 from torch import Tensor
-from triton_cases import DEVICE, normal
 
 from helicube.engine.sampling import SamplingConfig, guide, gumbel, request_keys, sample
-from helicube.kernels.triton.sampling import SamplingState, gumbel_plain, sample_ids, sample_ids_plain
+from helicube.kernels.triton.sampling import gumbel_plain, sample_ids, sample_ids_plain
+from helicube.kernels.triton.sampling_state import SamplingState
+from triton_cases import DEVICE, normal
 
 N = 6
 
@@ -19,24 +20,22 @@ N = 6
 def state_of(
     configs: Sequence[SamplingConfig], steps: list[int], ranges: list[tuple[int, int]], copies: int = 2
 ) -> SamplingState:
-    count, i32 = len(configs), torch.int32
-    rows = torch.tensor(steps, dtype=i32).repeat_interleave(copies)
-    state = SamplingState(
-        steps=torch.tensor(steps, dtype=i32),
-        num_tokens=torch.full((count,), N, dtype=i32),
-        guidance=torch.tensor([c.guidance_scale for c in configs], dtype=torch.float64),
-        temperature=torch.tensor([float(c.temperature) for c in configs]),
-        top_p=torch.tensor([float(c.top_p) for c in configs]),
-        keys=request_keys(configs),
-        ranges=torch.tensor(ranges, dtype=i32),
-        forced=torch.full((count, N), -1),
-        ids=torch.full((count, N), -7),
-        tokens=torch.full((count * copies,), -7),
-        positions=rows.clone(),
-        lengths=rows + 1,
-        failed=torch.zeros(count, dtype=i32),
-    )
-    return SamplingState(**{f.name: getattr(state, f.name).to(DEVICE) for f in dataclasses.fields(state)})
+    state = SamplingState.empty(len(configs), copies, N, ranges, DEVICE)
+    for slot, (config, key) in enumerate(zip(configs, request_keys(configs).tolist(), strict=True)):
+        state.start(
+            slot,
+            first_id=0,
+            num_tokens=N,
+            guidance=config.guidance_scale,
+            temperature=config.temperature,
+            top_p=config.top_p,
+            key=key,
+        )
+    state.steps.copy_(torch.tensor(steps))
+    rows = torch.tensor(steps, dtype=torch.int32).repeat_interleave(copies)
+    state.positions.copy_(rows)
+    state.lengths.copy_(rows + 1)
+    return state
 
 
 def assert_same(got: SamplingState, wanted: SamplingState) -> None:
@@ -98,7 +97,7 @@ def test_booking_of_steps_given_ids_and_the_end() -> None:
     assert state.steps.tolist() == [1, 3, 6, 6, -1]
     # At step 5 the last range serves: id 1 may not stand there, and the first of equals is chosen.
     assert [int(state.ids[0, 0]), int(state.ids[1, 2]), int(state.ids[2, 5])] == [1, 4, 3]
-    assert state.tokens.tolist() == [1, 1, 4, 4, 3, 3, -7, -7, -7, -7]
+    assert state.tokens.tolist() == [1, 1, 4, 4, 3, 3, 0, 0, 0, 0]
     assert state.positions.tolist()[:6] == [1, 1, 3, 3, -1, -1]
     assert state.lengths.tolist()[:6] == [2, 2, 4, 4, 0, 0]
     assert torch.equal(state.positions[6:], before["positions"][6:])
@@ -132,3 +131,24 @@ def test_one_row_per_request() -> None:
     sample_ids(logits, state, max_width=38)
     sample_ids_plain(logits, twin)
     assert_same(state, twin)
+
+
+def test_slots_start_and_stop() -> None:
+    state = SamplingState.empty(3, 2, N, [(0, 8)], DEVICE)
+    logits = torch.zeros(6, 8, device=DEVICE)
+    logits[:, 5] = 1.0
+    sample_ids(logits, state, max_width=8)
+    assert (state.ids == -1).all()
+    state.start(1, first_id=7, num_tokens=2, forced=torch.tensor([-1, 3]))
+    assert state.tokens.tolist() == [0, 0, 7, 7, 0, 0]
+    for _ in range(3):
+        sample_ids(logits, state, max_width=8)
+    assert state.ids[1].tolist() == [5, 3, -1, -1, -1, -1]
+    assert state.positions.tolist() == [-1] * 6
+    # A slot keeps nothing of the request before.
+    state.start(1, first_id=7, num_tokens=3)
+    sample_ids(logits, state, max_width=8)
+    state.stop(1)
+    sample_ids(logits, state, max_width=8)
+    assert state.ids[1].tolist() == [5, -1, -1, -1, -1, -1]
+    assert (state.positions.tolist(), state.lengths.tolist()) == ([-1] * 6, [0] * 6)

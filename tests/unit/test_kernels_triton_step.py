@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from triton_cases import DEVICE, normal
 
 from helicube.engine.engine import Engine
 from helicube.engine.request import IdPlan, Request
@@ -13,9 +12,10 @@ from helicube.engine.sampling import SamplingConfig, request_keys
 from helicube.kernels.triton import tiles
 from helicube.kernels.triton.cube_weights import cube_weights
 from helicube.kernels.triton.decode_step import DecodeStep
-from helicube.kernels.triton.sampling import SamplingState
+from helicube.kernels.triton.sampling_state import SamplingState
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.nn.linear import convert
+from triton_cases import DEVICE, normal
 
 NUM_STEPS, NUM_TEXT = 4, 3
 CONFIG = DecoderConfig(
@@ -39,21 +39,17 @@ def tiny_decoder() -> CubeDecoder:
 
 
 def state_for(first_id: int) -> SamplingState:
-    return SamplingState(
-        steps=torch.zeros(1, dtype=torch.int32, device=DEVICE),
-        num_tokens=torch.full((1,), NUM_STEPS, dtype=torch.int32, device=DEVICE),
-        guidance=torch.tensor([SAMPLING.guidance_scale], dtype=torch.float64, device=DEVICE),
-        temperature=torch.tensor([SAMPLING.temperature], device=DEVICE),
-        top_p=torch.tensor([SAMPLING.top_p], device=DEVICE),
-        keys=request_keys([SAMPLING]).to(DEVICE),
-        ranges=torch.tensor([(0, 40)] * NUM_STEPS, dtype=torch.int32, device=DEVICE),
-        forced=torch.full((1, NUM_STEPS), -1, device=DEVICE),
-        ids=torch.full((1, NUM_STEPS), -1, device=DEVICE),
-        tokens=torch.full((2,), first_id, device=DEVICE),
-        positions=torch.zeros(2, dtype=torch.int32, device=DEVICE),
-        lengths=torch.ones(2, dtype=torch.int32, device=DEVICE),
-        failed=torch.zeros(1, dtype=torch.int32, device=DEVICE),
+    state = SamplingState.empty(1, 2, NUM_STEPS, [(0, 40)], DEVICE)
+    state.start(
+        0,
+        first_id,
+        NUM_STEPS,
+        guidance=SAMPLING.guidance_scale,
+        temperature=SAMPLING.temperature,
+        top_p=SAMPLING.top_p,
+        key=int(request_keys([SAMPLING])),
     )
+    return state
 
 
 @torch.inference_mode()

@@ -21,7 +21,8 @@ from triton.runtime.jit import JITFunction
 from helicube.kernels.triton.attention import CachedKeys, attend
 from helicube.kernels.triton.linear import linear
 from helicube.kernels.triton.query_key import rotate_and_store
-from helicube.kernels.triton.sampling import SamplingState, sample_ids
+from helicube.kernels.triton.sampling import sample_ids
+from helicube.kernels.triton.sampling_state import SamplingState
 from helicube.kernels.triton.swiglu import swiglu
 from helicube.kernels.triton.weight import KernelWeight
 
@@ -102,13 +103,7 @@ def attention() -> None:
 
 
 def sampling() -> None:
-    one, two = torch.zeros(1, dtype=I32), torch.zeros(2, dtype=I32)
-    state = SamplingState(
-        steps=one, num_tokens=one, guidance=torch.zeros(1, dtype=torch.float64), temperature=torch.zeros(1),
-        top_p=torch.zeros(1), keys=torch.zeros(1, dtype=torch.int64), ranges=torch.zeros(1, 2, dtype=I32),
-        forced=torch.zeros(1, TOKENS, dtype=torch.int64), ids=torch.zeros(1, TOKENS, dtype=torch.int64),
-        tokens=torch.zeros(2, dtype=torch.int64), positions=two, lengths=two, failed=one,
-    )  # fmt: skip
+    state = SamplingState.empty(1, 2, TOKENS, [(0, 512)])
     # Narrower than the model's 16,384 ids, which take eighteen seconds.
     sample_ids(torch.zeros(2, 512), state, max_width=512)
 

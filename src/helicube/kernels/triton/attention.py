@@ -54,7 +54,8 @@ def _attend_kernel(
     BLOCK_M: tl.constexpr, SPLITS: tl.constexpr,
 ):  # fmt: skip
     split = tl.program_id(0)
-    kv_head = tl.program_id(1)
+    # 64 bits, since a cache may hold more than 2³¹ elements.
+    kv_head = tl.program_id(1).to(tl.int64)
     row = tl.program_id(2).to(tl.int64)
     prefix = prefix_slots
     if prefix_ptr is not None:

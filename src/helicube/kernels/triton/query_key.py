@@ -35,8 +35,9 @@ def _rotate_and_store_kernel(
     k_row, k_head, k_slot, v_row, v_head, v_slot,
     H: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, NORM: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
+    # 64 bits, since a cache may hold more than 2³¹ elements.
     row = tl.program_id(0).to(tl.int64)
-    head = tl.program_id(1)
+    head = tl.program_id(1).to(tl.int64)
     position = tl.load(position_ptr + row).to(tl.int64)
     live = position >= 0
     pair = tl.arange(0, BLOCK_D // 2)

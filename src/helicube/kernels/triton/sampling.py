@@ -6,44 +6,14 @@ request at most, P entries of the plan. One program per request holds all its lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-__all__ = ["SamplingState", "gumbel_plain", "sample_ids", "sample_ids_plain"]
+from helicube.kernels.triton.sampling_state import SamplingState
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingState:
-    """What a step reads and advances; all on the device, none replaced while a graph refers to it."""
-
-    # (A,) int32: place of the id to choose; its request is left alone where that is negative or at num_tokens.
-    steps: Tensor
-    # (A,) int32: ids to choose in all.
-    num_tokens: Tensor
-    # (A,) float64, because the plain engine weighs guidance in double precision.
-    guidance: Tensor
-    # (A,) float32.
-    temperature: Tensor
-    top_p: Tensor
-    # (A,) int64: 32-bit hash of the seed.
-    keys: Tensor
-    # (P, 2) int32: first id that may stand at a step, and the one after the last; the last entry serves later steps.
-    ranges: Tensor
-    # (A, N) int64: ids that are given, −1 where the model chooses.
-    forced: Tensor
-    # (A, N) int64: ids chosen.
-    ids: Tensor
-    # (A·C,) int64: id to feed next.
-    tokens: Tensor
-    # (A·C,) int32: place of the next token, −1 once a request is done; and keys that it will see, 0 once done.
-    positions: Tensor
-    lengths: Tensor
-    # (A,) int32: 1 + the first step whose logits were not finite; 0 while all is well.
-    failed: Tensor
+__all__ = ["gumbel_plain", "sample_ids", "sample_ids_plain"]
 
 
 @triton.jit

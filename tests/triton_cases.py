@@ -19,6 +19,9 @@ pytest.importorskip("triton")
 from helicube.kernels.triton.weight import KernelWeight, kernel_weight, quantize_fp8  # noqa: E402
 from helicube.nn.quantize import WeightFormat, quantize  # noqa: E402
 
+# For modules whose tests need a GPU: pytestmark = GPU_ONLY.
+GPU_ONLY = [pytest.mark.gpu, pytest.mark.skipif(DEVICE == "cpu", reason="no CUDA device")]
+
 FORMATS = ("dense", "int8", "int4", "fp8")
 
 # Relative error of float32 sums of some hundred products in two orders. √K · 2⁻²⁴ is 1e-6 for K = 600; ten times that
@@ -40,8 +43,13 @@ def random_weight(name: str, num_outputs: int, num_inputs: int, group: int = 32)
     return kernel_weight(*quantize(w, WeightFormat(name=name, group=group if name == "int4" else 0)))
 
 
-def error(got: Tensor, wanted: Tensor) -> float:
-    """‖got − wanted‖ / ‖wanted‖; NaN never passes a comparison."""
+def relative_error(got: Tensor, wanted: Tensor) -> float:
+    """‖got − wanted‖ / ‖wanted‖ in float64; NaN never passes a comparison."""
     assert got.shape == wanted.shape
-    assert got.dtype == wanted.dtype
     return float((got.double() - wanted.double()).norm() / wanted.double().norm())
+
+
+def error(got: Tensor, wanted: Tensor) -> float:
+    """The same of two that must have one type."""
+    assert got.dtype == wanted.dtype
+    return relative_error(got, wanted)
