@@ -21,7 +21,7 @@ from helicube.models.llm_config import LlmConfig
 from helicube.models.loading import load_part
 from helicube.models.loading_sources import TensorSource
 from helicube.nn.rotary_scaling import rotary_frequencies, rotary_rows
-from helicube.parallel.attend import Attend, Run, attend_plain
+from helicube.parallel.attend import Attend, Runs, choose_attend
 from helicube.parallel.collectives import Collectives
 from helicube.parallel.exchange import merge_received, send_partials
 from helicube.parallel.grid import RankGrid, heads_per_rank, part_of
@@ -47,13 +47,22 @@ class HelixOptions:
     device: torch.device | str = "cpu"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Some rows of a batch."""
+
+    rows: slice
+    sequences: list[Sequence]
+    runs: Runs
+
+
 class HelixDecoder:
     """A rank's weights, its share of the cache, and the step.
 
     Args:
         config: the whole model.
         source: its published tensors, of which this rank reads its part.
-        attend: attention over cached keys.
+        attend: attention over cached keys; None is the fastest for the device.
 
     Raises:
         CheckpointError: see `load_part`.
@@ -65,9 +74,10 @@ class HelixDecoder:
         source: TensorSource,
         options: HelixOptions,
         collectives: Collectives,
-        attend: Attend = attend_plain,
+        attend: Attend | None = None,
     ) -> None:
-        self.config, self.options, self.collectives, self.attend = config, options, collectives, attend
+        self.config, self.options, self.collectives = config, options, collectives
+        self.attend = attend or choose_attend(options.device)
         self.grid = RankGrid(layout=options.layout, rank=collectives.rank)
         part = part_of(config, options.layout, collectives.rank)
         self.model = load_part(config, source, part, dtype=options.dtype, device=options.device)
@@ -115,8 +125,9 @@ class HelixDecoder:
         pool = self.grid.pool
         rotary = self._rotary(sequences, ids_BL.shape[1])
         x = self.collectives.all_reduce(self.model.embed(ids_BL), pool)
+        parts = self._parts(sequences, ids_BL.shape[1])
         for index, layer in enumerate(self.layers):
-            x = x + self._attention(index, layer, layer.input_layernorm(x), rotary, sequences)
+            x = x + self._attention(index, layer.input_layernorm(x), rotary, parts)
             x = x + self._ffn(layer, layer.post_attention_layernorm(x))
         for sequence in sequences:
             sequence.length += ids_BL.shape[1]
@@ -134,37 +145,33 @@ class HelixDecoder:
         positions = torch.tensor([[s.length + i for i in range(count)] for s in sequences], device=device)
         return rotary_rows(positions, frequency, self.config.rotary.amplitude)
 
-    def _attention(
-        self, index: int, layer: DecoderLayer, x_BLH: Tensor, rotary: Tensor, sequences: list[Sequence]
-    ) -> Tensor:
+    def _parts(self, sequences: list[Sequence], count: int) -> list[_Part]:
+        """The batch in the parts that are exchanged one by one, with `count` new tokens of each sequence."""
+        each = -(-len(sequences) // self.options.overlap_parts)
+        parts = []
+        for first in range(0, len(sequences), each):
+            some = sequences[first : first + each]
+            limits = [[self.cache.held(s.length + i + 1) for i in range(count)] for s in some]
+            runs = Runs(starts=[s.start for s in some], limits=limits)
+            parts.append(_Part(rows=slice(first, first + len(some)), sequences=some, runs=runs))
+        return parts
+
+    def _attention(self, index: int, x_BLH: Tensor, rotary: Tensor, parts: list[_Part]) -> Tensor:
         """Attention phase: the TPA slice over this rank's tokens, exchange, merge, W_O over the pool."""
-        q, k, v = layer.self_attn.project(x_BLH, rotary)
+        attention = self.layers[index].self_attn
+        q, k, v = attention.project(x_BLH, rotary)
+        keys, values = self.cache.keys[index], self.cache.values[index]
         waiting = []
-        for rows in self._parts(len(sequences)):
+        for part in parts:
             with record_function("helix.attend"):
-                o, lse = self._attend(index, (q[rows], k[rows], v[rows]), sequences[rows])
+                for row, sequence in enumerate(part.sequences, part.rows.start):
+                    self.cache.store(index, sequence, k[row], v[row])
+                o, lse = self.attend(q[part.rows], keys, values, part.runs, attention.scale)
             waiting.append(self._exchange(o, lse))
         with record_function("helix.merge"):
             merged = torch.cat([finish() for finish in waiting])
         own = len(self.model.part.output_heads)
-        return self.collectives.all_reduce(layer.self_attn.output(merged[:, :, :own]), self.grid.pool)
-
-    def _parts(self, num_rows: int) -> list[slice]:
-        each = -(-num_rows // self.options.overlap_parts)
-        return [slice(i, min(i + each, num_rows)) for i in range(0, num_rows, each)]
-
-    def _attend(
-        self, index: int, qkv: tuple[Tensor, Tensor, Tensor], sequences: list[Sequence]
-    ) -> tuple[Tensor, Tensor]:
-        """Cache the new keys and values, and attend: output (b, L, Q, v) and LSE (b, L, Q) over what lies here."""
-        q, k, v = qkv
-        for row, sequence in enumerate(sequences):
-            self.cache.store(index, sequence, k[row], v[row])
-        runs = [
-            Run(start=s.start, limits=[self.cache.held(s.length + i + 1) for i in range(q.shape[1])]) for s in sequences
-        ]
-        keys, values = self.cache.keys[index], self.cache.values[index]
-        return self.attend(q, keys, values, runs, self.layers[index].self_attn.scale)
+        return self.collectives.all_reduce(attention.output(merged[:, :, :own]), self.grid.pool)
 
     def _exchange(self, o: Tensor, lse: Tensor) -> Callable[[], Tensor]:
         """Start the all-to-all of a part of the batch; the function returned waits for it and merges."""
