@@ -121,8 +121,10 @@ def _failure(ended: Sequence[int | None], folder: Path) -> str:
         ended: exit statuses, negative for a signal; None for a rank that had not ended.
     """
     size = len(ended)
+    told = any((folder / f"{rank}.error").is_file() for rank in range(size))
     for rank, status in enumerate(ended):
-        if status is not None and status < 0:
+        # A rank whose peer has left may abort inside the collective: a consequence, where another rank said the cause.
+        if status is not None and status < 0 and not (told and status == -signal.SIGABRT):
             name = signal.Signals(-status).name
             return f"rank {rank} of {size} died (killed by {name}); the run is over, and its other ranks were ended"
     for rank in range(size):
