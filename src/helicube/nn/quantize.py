@@ -24,8 +24,8 @@ DEFAULT_GROUP = 64
 GROUPS = (32, 64, 128)
 # Scales tried per group of int4, as shares of the one that just holds the largest weight.
 SHRINKS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
-# Weights handled at once, so that a big matrix does not need several copies of itself in float32.
-CHUNK = 1 << 22
+# Weights handled at once: intermediate values stay in the L2 cache, and there are few of them.
+CHUNK = 1 << 18
 
 FLOATS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

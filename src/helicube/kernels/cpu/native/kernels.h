@@ -19,10 +19,6 @@ constexpr int SPAN = NV * LANES;
 
 // Bytes of a block that are read before the next rows pass.
 constexpr int64_t STRETCH = 32768;
-// How far ahead to ask for memory where each byte is read once: a core keeps too few requests of its own in flight, and
-// the hardware's prefetcher stops at the end of a page.
-constexpr int64_t AHEAD = 4096;
-
 // Sums of `units` units of 32 bits per output: acc[r][64] += x[r] · w.
 struct Stretch {
     const char* w;       // first unit, first output of the span
@@ -184,7 +180,7 @@ static void plan_ahead(Stretch& s, const char* w, int64_t turn, int64_t turns) {
     s.ahead_unit = share, s.ahead_line = share / 4;
 }
 
-// acc[rows][64] = x · block, before the bias.
+// acc[rows][64] = x · block, before the bias and, for int8, the scales of the outputs.
 static void multiply_block(const Matrix& m, int64_t block, const Prepared& p, int64_t rows, float* acc) {
     std::memset(acc, 0, rows * BLOCK * 4);
     int64_t units = units_of(m), unit = unit_of(m.format);
@@ -214,11 +210,6 @@ static void multiply_block(const Matrix& m, int64_t block, const Prepared& p, in
             }
         }
     }
-    if (m.format != INT8) return;
-    const float* scale = (const float*)m.scale + block * BLOCK;
-    for (int64_t row = 0; row < rows; row++)
-        for (int i = 0; i < BLOCK; i += LANES)
-            store(acc + row * BLOCK + i, load<vf>(acc + row * BLOCK + i) * load<vf>(scale + i));
 }
 
 }  // namespace hk

@@ -230,6 +230,16 @@ class Team {
         Pool::get().run(total, call, &f, phase);
     }
 
+    // f(item) for all items, in runs of consecutive ones, a few runs per thread.
+    template <class F>
+    void run_runs(int64_t total, bool small, F&& f) {
+        int64_t length = std::max<int64_t>(1, total / (8 * threads_));
+        run((int)((total + length - 1) / length), small, [&](int task, uint64_t) {
+            int64_t end = std::min(total, (task + 1) * length);
+            for (int64_t item = task * length; item < end; item++) f(item);
+        });
+    }
+
   private:
     int threads_;
     bool opened_ = false;

@@ -5,39 +5,51 @@
 
 namespace hk {
 
-// Values of one block of outputs to their columns; silu(gate) · value where there is a gate.
-struct Target {
-    const Rows* y;
-    const Rows* residual;
-    int64_t low, high;
+// Scale and bias of one block of outputs, or null.
+struct Affine {
+    const float *scale, *bias;
+
+    Affine(const Matrix& m, int64_t block)
+        : scale(m.format == INT8 ? (const float*)m.scale + block * BLOCK : nullptr),
+          bias(m.bias ? m.bias + block * BLOCK : nullptr) {}
+
+    vf operator()(const float* acc, int64_t i) const {
+        vf v = load<vf>(acc + i);
+        if (scale) v *= load<vf>(scale + i);
+        return bias ? v + load<vf>(bias + i) : v;
+    }
 };
 
-static void add_bias(const Matrix& m, int64_t block, int64_t rows, float* acc) {
-    if (!m.bias) return;
-    const float* bias = m.bias + block * BLOCK;
-    for (int64_t row = 0; row < rows; row++)
-        for (int i = 0; i < BLOCK; i += LANES)
-            store(acc + row * BLOCK + i, load<vf>(acc + row * BLOCK + i) + load<vf>(bias + i));
+// Values of one row from column `column` of y on, with the residual.
+static void write_values(const Rows& y, const Rows& residual, int64_t row, int64_t column, int64_t n, float* value) {
+    if (residual.data) {
+        int64_t at = row * residual.stride + column;
+        if (residual.format == FLOAT32)
+            for (int64_t i = 0; i < n; i++) value[i] += ((const float*)residual.data)[at + i];
+        else
+            for (int64_t i = 0; i < n; i++) value[i] += widen(((const uint16_t*)residual.data)[at + i]);
+    }
+    int64_t at = row * y.stride + column;
+    if (y.format == FLOAT32)
+        std::memcpy((float*)y.data + at, value, n * 4);
+    else
+        for (int64_t i = 0; i < n; i++) ((uint16_t*)y.data)[at + i] = narrow(value[i]);
 }
 
-static void write_block(const Target& t, int64_t block, int64_t rows, const float* acc) {
-    int64_t first = std::max(t.low, block * BLOCK), last = std::min(t.high, (block + 1) * BLOCK);
-    for (int64_t row = 0; row < rows; row++) {
-        const float* from = acc + row * BLOCK + (first - block * BLOCK);
-        int64_t at = row * t.y->stride + (first - t.low), n = last - first;
+// One block of sums to its columns; silu(gate) · value where there is a gate.
+static void finish_block(const Product& p, int which, int64_t block, const float* acc, const float* gated) {
+    Affine affine(*p.matrices[which], block), other(*p.matrices[gated ? 1 : which], block);
+    int64_t low = p.low[which], start = block * BLOCK;
+    int64_t first = std::max(low, start), last = std::min(p.high[which], start + BLOCK);
+    const Rows none = {nullptr, 0, FLOAT32}, &residual = which == 0 ? p.residual : none, &y = p.y[which];
+    for (int64_t row = 0; row < p.rows; row++) {
         float value[BLOCK];
-        std::memcpy(value, from, n * 4);
-        if (t.residual->data) {
-            int64_t other = row * t.residual->stride + (first - t.low);
-            if (t.residual->format == FLOAT32)
-                for (int64_t i = 0; i < n; i++) value[i] += ((const float*)t.residual->data)[other + i];
-            else
-                for (int64_t i = 0; i < n; i++) value[i] += widen(((const uint16_t*)t.residual->data)[other + i]);
+        for (int i = 0; i < BLOCK; i += LANES) {
+            vf v = affine(acc + row * BLOCK, i);
+            if (gated) v = silu(v) * other(gated + row * BLOCK, i);
+            store(value + i, v);
         }
-        if (t.y->format == FLOAT32)
-            std::memcpy((float*)t.y->data + at, value, n * 4);
-        else
-            for (int64_t i = 0; i < n; i++) ((uint16_t*)t.y->data)[at + i] = narrow(value[i]);
+        write_values(y, residual, row, first - low, last - first, value + (first - start));
     }
 }
 
@@ -54,20 +66,11 @@ static Local& local() {
 }
 
 static void compute_block(const Product& p, const Prepared& x, int which, int64_t block) {
-    const Rows none = {nullptr, 0, FLOAT32};
     float* acc = (float*)local().acc.get(2 * p.rows * BLOCK * 4);
-    const Matrix& m = *p.matrices[which];
-    multiply_block(m, block, x, p.rows, acc);
-    add_bias(m, block, p.rows, acc);
-    if (p.gated) {
-        float* value = acc + p.rows * BLOCK;
-        multiply_block(*p.matrices[1], block, x, p.rows, value);
-        add_bias(*p.matrices[1], block, p.rows, value);
-        for (int64_t i = 0; i < p.rows * BLOCK; i += LANES)
-            store(acc + i, silu(load<vf>(acc + i)) * load<vf>(value + i));
-    }
-    Target target = {&p.y[which], which == 0 ? &p.residual : &none, p.low[which], p.high[which]};
-    write_block(target, block, p.rows, acc);
+    float* gated = p.gated ? acc + p.rows * BLOCK : nullptr;
+    multiply_block(*p.matrices[which], block, x, p.rows, acc);
+    if (gated) multiply_block(*p.matrices[1], block, x, p.rows, gated);
+    finish_block(p, which, block, acc, gated);
 }
 
 // Blocks of all matrices in one row.

@@ -20,7 +20,7 @@ static void rotate(float* x, const float* table, int64_t size, int64_t rotary) {
 }
 
 static void write_slot(const Cache& c, int64_t row, int64_t head, int64_t at, const float* x, int64_t n) {
-    char* to = (char*)slot(c, row, head, at);
+    char* to = (char*)Slots(c, row, head, at, 1, n).first;
     if (c.format == FLOAT32) {
         std::memcpy(to, x, n * 4);
         return;
@@ -56,12 +56,12 @@ static void run_new_token(Team& team, const NewToken& t, Attention a) {
     }
     a.lengths = lengths;
     bool small = a.rows * a.kv_heads * (a.o.data ? longest : 8) * (a.key_size + a.value_size) < 32768;
-    team.run((int)(a.rows * a.kv_heads), small, [&](int task, uint64_t) {
+    team.run_runs(a.rows * a.kv_heads, small, [&](int64_t task) {
         int64_t row = task / a.kv_heads, kv_head = task % a.kv_heads;
+        int64_t cache_row = t.cache_rows ? t.cache_rows[row] : row;
         take_token(t, a, row, kv_head);
         for (int64_t part = 0; a.o.data && part < shared; part += MAX_GROUP)
-            attend_row(a, row, t.cache_rows ? t.cache_rows[row] : row, kv_head * shared + part,
-                       std::min(MAX_GROUP, shared - part));
+            attend_row(a, Heads(a, row, cache_row, kv_head * shared + part, std::min(MAX_GROUP, shared - part)));
     });
 }
 

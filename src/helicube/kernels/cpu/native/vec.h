@@ -22,7 +22,11 @@ constexpr int LANES = 4;
 #endif
 
 // GCC takes a function that only prefetches for one without effect, and drops calls of it, unless it is inlined early.
-#define HK_INLINE static inline __attribute__((always_inline))
+#define HK_INLINE inline __attribute__((always_inline))
+
+// How far ahead to ask for memory where each byte is read once: a core keeps too few requests of its own in flight, and
+// the hardware's prefetcher stops at the end of a page.
+constexpr int64_t AHEAD = 4096;
 
 typedef float vf __attribute__((vector_size(LANES * 4)));
 typedef int32_t vi __attribute__((vector_size(LANES * 4)));
@@ -168,10 +172,14 @@ static inline vf add_pairs(vf a, vf b) {
 #endif
 }
 
-// Sums of LANES vectors, one per lane. Destroys v.
-static inline vf sum_each(vf* v) {
-    for (int n = LANES / 2; n > 0; n /= 2)
-        for (int i = 0; i < n; i++) v[i] = add_pairs(v[2 * i], v[2 * i + 1]);
+// Sums of LANES vectors, one per lane. Destroys v. A template, so that all of it stays in registers.
+template <int N = LANES>
+HK_INLINE vf sum_each(vf* v) {
+    if constexpr (N > 1) {
+#pragma GCC unroll 16
+        for (int i = 0; i < N / 2; i++) v[i] = add_pairs(v[2 * i], v[2 * i + 1]);
+        return sum_each<N / 2>(v);
+    }
     return v[0];
 }
 
