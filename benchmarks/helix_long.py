@@ -9,10 +9,8 @@ and then decodes greedily. Attention over 131,072 tokens is 8.6·10⁹ scores pe
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import os
-import platform
 import resource
 import sys
 import tempfile
@@ -30,6 +28,7 @@ from helicube.parallel.helix import HelixDecoder, HelixOptions
 from helicube.parallel.launch import launch
 from helicube.parallel.pool import join_pool
 from helicube.parallel.round_robin import RoundRobin
+from helicube.pipelines.measured import write_measured
 from helicube.specs.layout import HelixLayout
 
 MODEL = dict(TINY["tiny-gqa"]) | {
@@ -86,14 +85,7 @@ def measure(context: int, ranks: int) -> dict[str, Any]:
         alone = json.loads((folder / "1-0.json").read_text())
         difference = (torch.load(folder / f"{ranks}.pt") - torch.load(folder / "1.pt")).abs().max()
     return {
-        "machine": {
-            "processor": platform.processor() or platform.machine(),
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
-            "command": f"python benchmarks/helix_long.py --context {context} --ranks {ranks}",
-        },
+        "command": f"python benchmarks/helix_long.py --context {context} --ranks {ranks}",
         "model": MODEL,
         "same_ids": all(rank["ids"] == alone["ids"] for rank in pool),
         "largest_difference_of_logits": float(difference),
@@ -122,9 +114,7 @@ def main() -> None:
     print(f"TTFT {pool[0]['ttft_s']:.0f} s (one device {alone['ttft_s']:.0f} s)")
     print(f"TPOT {pool[0]['tpot_s']:.3f} s (one device {alone['tpot_s']:.3f} s)")
     if options.output is not None:
-        partial = options.output.with_name(options.output.name + ".partial")
-        partial.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        partial.replace(options.output)
+        write_measured(found, options.output)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from helicube.errors import HelicubeError, LayoutError
-from helicube.parallel.launch import report_error
+from helicube.errors import LayoutError
+from helicube.parallel.launch import as_rank
 from helicube.parallel.pool import join_pool, pool_size
 from helicube.specs.layout import HelixLayout
 
@@ -51,8 +51,4 @@ def main(mode: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1], Path(sys.argv[2]))
-    except HelicubeError as error:
-        report_error(error)
-        sys.exit(1)
+    as_rank(lambda: main(sys.argv[1], Path(sys.argv[2])))

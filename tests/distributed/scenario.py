@@ -17,9 +17,9 @@ from helicube.specs.layout import HelixLayout, legal_layouts
 
 __all__ = ["BLOCK", "DECODED", "PROMPTS", "Expected", "expected", "layouts_of", "run_layout", "source_of"]
 
-# Tokens: below a block, a block and one more, no multiple of block or chunk and several rounds over 4 shards.
-PROMPTS = (3, 9, 37)
-BLOCK, CHUNK, DECODED = 4, 16, 5
+# Tokens: below a block; and no multiple of block or chunk, and more than a round over 8 shards.
+PROMPTS = (3, 37)
+BLOCK, CHUNK, DECODED = 4, 16, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

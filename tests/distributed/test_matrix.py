@@ -87,7 +87,7 @@ def test_a_wrong_order_of_the_output_projection_would_be_seen(monkeypatch: pytes
     monkeypatch.setattr("helicube.parallel.helix.part_of", kvp_major)
     want = expected("tiny-gqa")
     found = ThreadPool(4).run(lambda c: run_layout("tiny-gqa", HelixLayout(kvp=2, tpa=2, tpf=4), c, want.ids))[0]
-    assert (found[2] - want.logits[2]).abs().max() > 0.1
+    assert (found[1] - want.logits[1]).abs().max() > 0.1
 
 
 def test_the_reference_itself_has_no_near_ties() -> None:
@@ -103,4 +103,4 @@ def test_the_single_device_prefers_other_ids_for_other_weights() -> None:
     other = load_part(config, random_source(config, seed=1))
     want = expected("tiny-gqa")
     with torch.inference_mode():
-        assert (other(torch.tensor([want.ids[2]]))[0, :-1] - want.logits[2]).abs().max() > 0.5
+        assert (other(torch.tensor([want.ids[1]]))[0, :-1] - want.logits[1]).abs().max() > 0.5

@@ -16,9 +16,9 @@ def test_smollm2_over_processes(layout: list[str]) -> None:
         open_model("smollm2")
     except CheckpointError as error:
         pytest.skip(str(error))
-    found = helicube("--model", "smollm2", "Why is the sky blue?", "--max-tokens", "6", *layout, "--check")
+    found = helicube("--model", "smollm2", "Why is the sky blue?", "--max-tokens", "4", *layout, "--check")
     assert found.returncode == 0, found.stderr
     [(count, worst)] = CHECKED.findall(found.stdout)
     # Logits reach 40 in float32 after 30 layers; transformers and this differ by 8e-5 on one device.
-    assert (count, float(worst) < 3e-4) == ("6", True)
-    assert CHECKED.sub("", found.stdout) == "The answer to this question lies\n"
+    assert (count, float(worst) < 3e-4) == ("4", True)
+    assert CHECKED.sub("", found.stdout) == "The answer to this\n"

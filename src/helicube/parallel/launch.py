@@ -7,14 +7,15 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from helicube.errors import PoolError
+from helicube.errors import HelicubeError, PoolError
 
-__all__ = ["LIFELINE", "REPORTS", "launch", "report_error"]
+__all__ = ["LIFELINE", "as_rank", "launch"]
 
 # Environment of a rank: a pipe that closes when the launcher ends, and the folder for its last words.
 LIFELINE, REPORTS = "HELICUBE_LIFELINE", "HELICUBE_REPORTS"
@@ -62,11 +63,20 @@ def launch(argv: Sequence[str], num_ranks: int, env: Mapping[str, str] | None = 
         raise PoolError(failure)
 
 
-def report_error(error: Exception) -> None:
-    """Leave a rank's last words for the launcher."""
-    folder = os.environ.get(REPORTS)
-    if folder:
+def as_rank(body: Callable[[], None]) -> None:
+    """Run a rank's share; an error that users may see goes to the launcher, which prints one for all ranks.
+
+    Raises:
+        HelicubeError: of the body, where something else started this process.
+    """
+    try:
+        body()
+    except HelicubeError as error:
+        folder = os.environ.get(REPORTS)
+        if folder is None:
+            raise
         Path(folder, f"{os.environ['RANK']}.error").write_text(str(error), encoding="utf-8")
+        sys.exit(1)
 
 
 def _pool_environment(num_ranks: int, folder: str, pipe: int) -> dict[str, str]:
@@ -115,7 +125,7 @@ def _settle(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _failure(ended: Sequence[int | None], folder: Path) -> str:
-    """Why the run failed: a rank that was killed explains the others' errors, and what they said explains the rest.
+    """Why the run failed: a rank that was killed, or else crashed, explains what the others say.
 
     Args:
         ended: exit statuses, negative for a signal; None for a rank that had not ended.
@@ -127,14 +137,11 @@ def _failure(ended: Sequence[int | None], folder: Path) -> str:
         if status is not None and status < 0 and not (told and status == -signal.SIGABRT):
             name = signal.Signals(-status).name
             return f"rank {rank} of {size} died (killed by {name}); the run is over, and its other ranks were ended"
-    for rank in range(size):
-        path = folder / f"{rank}.error"
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
+    said = {r: p.read_text(encoding="utf-8") for r in range(size) if (p := folder / f"{r}.error").is_file()}
     for rank, status in enumerate(ended):
-        if status:
+        if status and rank not in said:
             return f"rank {rank} of {size} failed with status {status}{_last_words(folder, rank)}"
-    return ""
+    return next(iter(said.values()), "")
 
 
 def _last_words(folder: Path, rank: int) -> str:

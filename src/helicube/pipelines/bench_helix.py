@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -19,7 +17,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from torch import Tensor
 
-from helicube.errors import HelicubeError, InputError
+from helicube.errors import InputError
 from helicube.models.llm_config import LlmConfig
 from helicube.models.loading_open import open_model
 from helicube.models.loading_sources import TensorSource
@@ -27,9 +25,10 @@ from helicube.models.tiny import SMALL, TINY, random_source, tiny_config, tiny_s
 from helicube.parallel.collectives import Collectives, SoloCollectives
 from helicube.parallel.helix import HelixDecoder, HelixOptions
 from helicube.parallel.kv_shard import Sequence as CachedSequence
-from helicube.parallel.launch import launch, report_error
-from helicube.parallel.pool import join_pool
+from helicube.parallel.launch import as_rank, launch
+from helicube.parallel.pool import join_pool, pool_size
 from helicube.parallel.round_robin import RoundRobin
+from helicube.pipelines.measured import write_measured
 from helicube.specs.layout import HelixLayout, legal_layouts
 from helicube.specs.model import ModelSpec
 
@@ -107,7 +106,7 @@ def bench_helix(options: BenchOptions, argv: Sequence[str]) -> list[Row]:
         HelicubeError: a layout or a model that cannot be run, or a rank that failed.
     """
     if "RANK" in os.environ:
-        _as_rank(options)
+        as_rank(lambda: _rank(options))
         return []
     rows: list[Row] = []
     for size in options.ranks:
@@ -121,18 +120,14 @@ def bench_helix(options: BenchOptions, argv: Sequence[str]) -> list[Row]:
     return rows
 
 
-def _as_rank(options: BenchOptions) -> None:
-    try:
-        layouts = legal_layouts(_open(options.model).spec, int(os.environ["WORLD_SIZE"]))
-        pool = join_pool(layouts, TIMEOUT_S)
-        rows = _measure_all(options, pool.collectives, layouts)
-        if pool.collectives.rank == 0:
-            Path(os.environ[ROWS]).write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
-        pool.ready("done")
-        pool.leave()
-    except HelicubeError as error:
-        report_error(error)
-        sys.exit(1)
+def _rank(options: BenchOptions) -> None:
+    layouts = legal_layouts(_open(options.model).spec, pool_size())
+    pool = join_pool(layouts, TIMEOUT_S)
+    rows = _measure_all(options, pool.collectives, layouts)
+    if pool.collectives.rank == 0:
+        Path(os.environ[ROWS]).write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
+    pool.ready("done")
+    pool.leave()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,15 +272,5 @@ def _short(layout: str) -> str:
 
 
 def write_rows(options: BenchOptions, rows: Sequence[Row], path: Path) -> None:
-    """All rows with machine, versions and date, whole or not at all."""
-    machine = {
-        "processor": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
-    }
-    content = {"machine": machine, "options": asdict(options), "rows": [asdict(row) for row in rows]}
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    partial.replace(path)
+    """All rows with machine, versions and date."""
+    write_measured({"options": asdict(options), "rows": [asdict(row) for row in rows]}, path)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from helicube.errors import HelicubeError, InputError, PromptError
-from helicube.parallel.launch import REPORTS, launch, report_error
+from helicube.errors import InputError, PromptError
+from helicube.parallel.launch import as_rank, launch
 from helicube.specs.layout import HelixLayout
 
 __all__ = ["RunOptions", "run_text"]
@@ -115,24 +115,13 @@ def run_text(options: RunOptions, argv: Sequence[str]) -> None:
     """
     options.texts()
     if "RANK" in os.environ:
-        _as_rank(lambda: _rank(options, int(os.environ["WORLD_SIZE"])))
+        as_rank(lambda: _rank(options, int(os.environ["WORLD_SIZE"])))
         return
     layout = options.helix_layout(options.nproc)
     if layout.num_ranks == 1:
         _rank(options, 1)
         return
     launch([sys.executable, "-m", "helicube", *argv], layout.num_ranks)
-
-
-def _as_rank(body: Callable[[], None]) -> None:
-    """Run as one of several ranks: errors go to the launcher, which prints one of them."""
-    try:
-        body()
-    except HelicubeError as error:
-        if REPORTS not in os.environ:
-            raise
-        report_error(error)
-        sys.exit(1)
 
 
 def _rank(options: RunOptions, num_ranks: int) -> None:

@@ -1,0 +1,33 @@
+"""Files of measurements: numbers with the machine, the versions and the date that they belong to."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+__all__ = ["machine", "write_measured"]
+
+
+def machine() -> dict[str, Any]:
+    """Where and when numbers are measured."""
+    return {
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+    }
+
+
+def write_measured(content: Mapping[str, Any], path: Path) -> None:
+    """Content with the machine, as JSON, whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps({"machine": machine(), **content}, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
