@@ -68,9 +68,7 @@ class Bench:
         self.library, self.repeats = library, repeats
         self.rows: list[Row] = []
         self.console = Console()
-        self.buffer = torch.empty(PROBE_BYTES // 4, dtype=torch.int32)
-        library.huge_pages(self.buffer.data_ptr(), PROBE_BYTES)
-        self.buffer.fill_(1)
+        self.buffer = library.memory.empty((PROBE_BYTES // 4,), torch.int32).fill_(1)
 
     def bandwidth(self) -> float:
         """Bytes per second that all threads read together."""
@@ -218,9 +216,8 @@ def _caches(library: Library, sizes: Sizes, rows: int, dtype: torch.dtype) -> It
     shape = (rows, sizes.heads, sizes.slots, sizes.width // sizes.heads)
     filled = torch.randn(shape[1:]).to(dtype)
     for _ in range(sizes.layers):
-        pair = torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=dtype)
+        pair = library.memory.empty(shape, dtype), library.memory.empty(shape, dtype)
         for t in pair:
-            library.huge_pages(t.data_ptr(), t.nbytes)
             t.copy_(filled)
         yield pair
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from helicube.errors import DeviceError
 from helicube.kernels.cpu.build import BuildError, build, cache_folder, source_hash
+from helicube.kernels.cpu.memory import Slabs
 
 __all__ = ["Library", "describe", "load"]
 
@@ -47,7 +48,7 @@ class Library:
         self.new_token = self._function("hk_new_token", ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64)
         self.step = self._function("hk_step", ctypes.c_char_p, ctypes.c_int64)
         self.phases = self._function("hk_phases", ctypes.c_int64, ctypes.c_int64)
-        self.huge_pages = self._function("hk_huge_pages", ctypes.c_void_p, ctypes.c_int64)
+        self.memory = Slabs(self._function("hk_huge_pages", ctypes.c_void_p, ctypes.c_int64))
         total = ctypes.POINTER(ctypes.c_uint64)
         self.read = self._function("hk_read", ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, total)
         # Floats in a vector: 16 AVX-512, 8 AVX2, 4 others; and whether bytes are multiplied in one instruction.

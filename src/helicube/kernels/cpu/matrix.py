@@ -103,7 +103,7 @@ def pack(
         raw = torch.nn.functional.pad(raw, (0, padded - num_inputs))
     num_units = padded // unit
     units = raw.view(torch.int32) if num_units else raw.new_empty((n, 0), dtype=torch.int32)
-    data = _new(library, (blocks, num_units, BLOCK))
+    data = library.memory.empty((blocks, num_units, BLOCK), torch.int32)
     whole = n // BLOCK
     data[:whole].copy_(units[: whole * BLOCK].view(whole, BLOCK, num_units).transpose(1, 2))
     if whole < blocks:
@@ -128,13 +128,6 @@ def pack(
         record=record,
         address=ctypes.addressof(record),
     )
-
-
-def _new(library: Library, shape: tuple[int, ...]) -> Tensor:
-    data = torch.empty(shape, dtype=torch.int32)
-    if data.numel():
-        library.huge_pages(data.data_ptr(), data.numel() * 4)
-    return data
 
 
 def _pad_rows(rows: Tensor, blocks: int) -> Tensor:

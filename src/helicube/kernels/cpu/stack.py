@@ -96,10 +96,10 @@ class DecodeStack:
         return sum(m.num_bytes for m in [*matrices, self.head])
 
     def bind(self, keys: Sequence[Tensor], values: Sequence[Tensor], prefixes: Sequence[int]) -> None:
-        """Use a cache from now on; before it is filled, if it can be: then it gets huge pages.
+        """Use a cache from now on.
 
         Args:
-            keys, values: per layer (rows, K, slots, d), float32 or bf16.
+            keys, values: per layer (rows, K, slots, d), float32 or bf16; best in `library.memory`.
             prefixes: per layer the slot of position 0.
         """
         assert len(keys) == len(values) == len(prefixes) == len(self.layers), "one cache per layer"
@@ -107,8 +107,6 @@ class DecodeStack:
         for k, v in zip(keys, values, strict=True):
             assert k.shape == v.shape, "keys and values have one shape"
             assert k.shape[1::2] == (c.num_kv_heads, c.head_dim), f"the cache is {tuple(k.shape)}"
-        for t in (*keys, *values):
-            self.library.huge_pages(t.data_ptr(), t.nbytes)
         parts = zip(self.layers, keys, values, prefixes, strict=True)
         self._records = ctypes.create_string_buffer(b"".join(_layer_record(*part) for part in parts))
         self._cache = (list(keys), list(values))

@@ -74,8 +74,7 @@ static void quantise_group(const float* x, int64_t n, int8_t* q, float* scale, i
         vi bits = load<vi>(x + i) & 0x7fffffff;
         top = bits > top ? bits : top;
     }
-    int32_t largest = 0;
-    for (int i = 0; i < LANES; i++) largest = std::max(largest, (int32_t)top[i]);
+    int32_t largest = max_lanes(top);
     float amax;
     std::memcpy(&amax, &largest, 4);
     bool finite = largest < 0x7f800000;
@@ -89,8 +88,7 @@ static void quantise_group(const float* x, int64_t n, int8_t* q, float* scale, i
         total += rounded;
         store(q + i, __builtin_convertvector(rounded, vi8));
     }
-    *sum = 0;
-    for (int i = 0; i < LANES; i++) *sum += total[i];
+    *sum = sum_lanes(total);
 }
 
 // All forms of x that the matrices of a product ask for.

@@ -147,6 +147,26 @@ static inline float sum_lanes(vf x) {
     return lane[0];
 }
 
+static inline int32_t sum_lanes(vi x) {
+#if defined(HK_AVX512)
+    return _mm512_reduce_add_epi32((__m512i)x);
+#else
+    int32_t total = 0;
+    for (int i = 0; i < LANES; i++) total += x[i];
+    return total;
+#endif
+}
+
+static inline int32_t max_lanes(vi x) {
+#if defined(HK_AVX512)
+    return _mm512_reduce_max_epi32((__m512i)x);
+#else
+    int32_t top = x[0];
+    for (int i = 1; i < LANES; i++) top = x[i] > top ? x[i] : top;
+    return top;
+#endif
+}
+
 static inline float max_lanes(vf x) {
     float lane[LANES], top;
     store(lane, x);
