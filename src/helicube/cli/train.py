@@ -43,7 +43,8 @@ def loop_options(steps: int, lr: float) -> Callable[[Callable[..., None]], Calla
 def loop_config(options: dict[str, Any]) -> LoopConfig:
     from helicube.train.loop import LoopConfig
 
-    return LoopConfig(**{key: options.pop(key) for key in ("out", "steps", "lr", "seed", "eval_every", "device")})
+    keys = ("out", "steps", "lr", "seed", "eval_every", "device", "optimizer")
+    return LoopConfig(**{key: options.pop(key) for key in keys if key in options})
 
 
 @command.command("prepare")
@@ -87,10 +88,11 @@ def colors(*, data: Path, shape: Path, **options: Any) -> None:
 
 
 @command.command("decoder")
-@loop_options(steps=20_000, lr=6e-4)
+@loop_options(steps=20_000, lr=1.5e-3)
 @click.option("--shape", type=FOLDER, required=True, help="Run of the shape tokenizer.")
 @click.option("--colors", "color_run", type=FOLDER, required=True, help="Run of the colour tokens.")
-@click.option("--layers", default=6, show_default=True, help="Dual-stream layers; one single-stream layer follows.")
+@click.option("--optimizer", type=click.Choice(["adamw", "muon"]), default="muon", show_default=True)
+@click.option("--layers", default=4, show_default=True, help="Dual-stream layers; one single-stream layer follows.")
 @click.option("--width", default=256, show_default=True)
 @click.option("--batch", default=24, show_default=True)
 def decoder(*, data: Path, shape: Path, color_run: Path, layers: int, width: int, batch: int, **options: Any) -> None:

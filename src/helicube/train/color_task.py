@@ -58,9 +58,9 @@ class ColorTask:
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:
         c = self.config
         chosen = rng.choice(len(self.train), min(c.batch, len(self.train)), replace=False)
-        latents, points, entries = self.train_view.batch(chosen)
+        shape_codes, latents, points, entries = self.train_view.batch(chosen)
         asked = torch.from_numpy(rng.choice(points.shape[1], c.points, replace=False))
-        z = self.model.to_channels(latents, self.model.shares(points, entries))
+        z = self.model.to_channels(shape_codes, self.model.shares(points, entries))
         codes = torch.tanh(z) if step < c.free_steps else self.model.quantizer(z, hardness=0.5)
         logits = self.model.choose(self.model.volume(latents, codes), points[:, asked])
         target = entries[:, asked]
@@ -73,8 +73,8 @@ class ColorTask:
         model.eval()
         result = {}
         for name, view in (("accuracy_seen", self.train_view), ("accuracy_unseen", self.unseen_view)):
-            latents, points, entries = view.batch(np.arange(min(self.config.eval_items, len(view))))
-            codes = model.quantizer(model.to_channels(latents, model.shares(points, entries)))
+            shape_codes, latents, points, entries = view.batch(np.arange(min(self.config.eval_items, len(view))))
+            codes = model.quantizer(model.to_channels(shape_codes, model.shares(points, entries)))
             logits = model.choose(model.volume(latents, codes), points)
             result[name] = float((logits.argmax(-1) == entries).float().mean())
         return result
@@ -92,14 +92,15 @@ class _View:
         return len(self.items)
 
     @torch.no_grad()
-    def batch(self, chosen: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
-        """Latents (B, N, D), points (B, P, 3) and palette entries (B, P)."""
+    def batch(self, chosen: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Shape codes (B, N, F), latents (B, N, D), points (B, P, 3) and palette entries (B, P)."""
         for i in (int(i) for i in chosen if int(i) not in self.shape_ids):
             filled = torch.from_numpy(pool_mean(unpack(self.items.bits[i]), self.tokenizer.config.input_cells))[None]
             self.shape_ids[i] = self.tokenizer.encode(filled)[0]
             self.entries[i] = find_palette(self.items.colors[i], self.palette_size)[1]
         ids = torch.stack([self.shape_ids[int(i)] for i in chosen])
-        latents = self.tokenizer.decoder.latents(self.tokenizer.quantizer.to_codes(ids))
+        codes = self.tokenizer.quantizer.to_codes(ids)
+        latents = self.tokenizer.decoder.latents(codes)
         points = torch.from_numpy(self.items.points[chosen].astype(np.float32) / 32767)
         entries = torch.from_numpy(np.stack([self.entries[int(i)] for i in chosen]))
-        return latents, points, entries
+        return codes, latents, points, entries

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 
 from helicube.errors import InputError
+from helicube.train.optimizers import OptimizerKind, Optimizers
 from helicube.train.plots import plot_metrics
 
 __all__ = ["LoopConfig", "Task", "train"]
@@ -32,7 +33,9 @@ class LoopConfig:
     out: Path
     # Optimiser steps in all; the learning rate falls to zero over the last `decay_share` of them.
     steps: int = 20_000
-    # Peak learning rate of AdamW, reached after `warmup` steps.
+    # AdamW, or Muon for the hidden matrices.
+    optimizer: OptimizerKind = "adamw"
+    # Peak learning rate, reached after `warmup` steps.
     lr: float = 1e-3
     warmup: int = 200
     decay_share: float = 0.2
@@ -87,21 +90,17 @@ class Run:
         self.task, self.config = task, config
         self.step = 0
         self.seconds = 0.0
-        decayed = [p for p in task.model.parameters() if p.dim() >= 2]
-        plain = [p for p in task.model.parameters() if p.dim() < 2]
-        groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=config.lr, betas=(0.9, 0.98), fused=True)
+        self.optimizer = Optimizers(task.model, config.optimizer, lr=config.lr, weight_decay=config.weight_decay)
         self.average = copy.deepcopy(task.model).eval().requires_grad_(False)
 
     def advance(self) -> dict[str, float]:
         rng = np.random.default_rng((self.config.seed, self.step))
         torch.manual_seed(int(rng.integers(2**62)))
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.config, self.step)
+        self.optimizer.set_lr(learning_rate(self.config, self.step))
         started = time.perf_counter()
         self.task.model.train()
         loss, logged = self.task.loss(self.step, rng)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.task.model.parameters(), self.config.grad_clip)
         value = float(loss.detach())

@@ -60,8 +60,8 @@ def _tokenize(code: LatticeCode, items: ItemSet, chosen: range) -> dict[str, NDA
         seen = np.ascontiguousarray(filled[:, ::-1]) if mirror else filled
         where = points * np.array([-1, 1, 1], dtype=np.float32) if mirror else points
         ids = code.shape.encode(torch.from_numpy(seen))
-        latents = code.shape.decoder.latents(code.shape.quantizer.to_codes(ids))
-        channels = code.paint.to_channels(latents, code.paint.shares(torch.from_numpy(where), entries))
+        codes = code.shape.quantizer.to_codes(ids)
+        channels = code.paint.to_channels(codes, code.paint.shares(torch.from_numpy(where), entries))
         shape_ids.append(ids.numpy().astype(np.int16))
         paint_ids.append(code.paint.quantizer.to_ids(channels).numpy().astype(np.int16))
     palettes = np.zeros((len(found), code.palette_size, 3), dtype=np.uint8)

@@ -104,9 +104,9 @@ class LatticeCode(nn.Module):
         """
         shape_ids = self.shape.encode(torch.from_numpy(filled_VVV)[None])
         palette, entry = find_palette(colors, self.palette_size)
-        latents = self._latents(shape_ids)
+        codes = self.shape.quantizer.to_codes(shape_ids)
         shares = self.paint.shares(torch.from_numpy(points)[None], torch.from_numpy(entry)[None])
-        paint_ids = self.paint.quantizer.to_ids(self.paint.to_channels(latents, shares))
+        paint_ids = self.paint.quantizer.to_ids(self.paint.to_channels(codes, shares))
         palette_ids = np.full(self.palette_size, UNUSED)
         palette_ids[: len(palette)] = color_ids(palette)
         return np.concatenate([

@@ -50,7 +50,7 @@ class LatticeColors(nn.Module):
         self.num_tokens = (shape.grid // config.merge) ** 3
         self.quantizer = FSQ(config.levels)
         w, merged = config.width, config.merge**3
-        self.shape_in = nn.Linear(shape.width, w)
+        self.shape_in = nn.Linear(len(shape.levels), w)
         self.share_in = nn.Linear(config.palette_size + 1, w)
         self.position = nn.Parameter(torch.randn(shape.num_tokens, w) * 0.02)
         self.encoder = nn.ModuleList(Block(w, config.num_heads) for _ in range(config.num_layers))
@@ -74,9 +74,12 @@ class LatticeColors(nn.Module):
         total = counts.sum(-1, keepdim=True)
         return torch.cat([counts / total.clamp(min=1), (total == 0).to(counts.dtype)], dim=-1)
 
-    def to_channels(self, latents_BND: Tensor, shares_BNK: Tensor) -> Tensor:
-        """Unquantised channels, (B, M, F)."""
-        x = self.shape_in(latents_BND) + self.share_in(shares_BNK) + self.position
+    def to_channels(self, shape_codes_BNF: Tensor, shares_BNK: Tensor) -> Tensor:
+        """Unquantised channels, (B, M, F).
+
+        Reads the shape's codes, not its latents: ids stay what they are when the shape's decoder is trained on.
+        """
+        x = self.shape_in(shape_codes_BNF) + self.share_in(shares_BNK) + self.position
         for block in self.encoder:
             x = block(x)
         z: Tensor = self.c_in(self._merge(x))
