@@ -41,17 +41,27 @@ class Choice:
     reason: str
 
 
-def choose(weights: str, facts: Facts) -> Choice:
-    """The fastest implementation of a weight format on a device.
+def choose(weights: str, facts: Facts, wanted: str = "auto") -> Choice:
+    """The fastest implementation of a weight format on a device, or the one asked for.
 
     Args:
         weights: float32, bfloat16, int8, int4, or fp8.
+        wanted: "auto", "plain", "native" or "triton".
 
     Raises:
-        DeviceError: the device cannot hold that format's numbers.
+        DeviceError: the device cannot hold that format's numbers, or has not the kernels asked for.
     """
     if weights == "fp8" and (facts.capability is None or facts.capability < FP8_CAPABILITY):
         raise DeviceError(f"fp8 weights need a GPU of compute capability 8.9 or above, not {_told(facts)}; choose int8")
+    if wanted == "plain":
+        return Choice(implementation="torch", reason="asked for")
+    choice = _fastest(weights, facts)
+    if wanted not in {"auto", choice.implementation}:
+        raise DeviceError(f"{wanted} kernels cannot run on {_told(facts)} ({choice.reason}); choose auto or plain")
+    return choice
+
+
+def _fastest(weights: str, facts: Facts) -> Choice:
     if facts.device == "cpu":
         if facts.has_native:
             return Choice(implementation="native", reason=f"{weights} weights in the compiled CPU kernels")
