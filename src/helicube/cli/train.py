@@ -95,7 +95,18 @@ def colors(*, data: Path, shape: Path, **options: Any) -> None:
 @click.option("--layers", default=4, show_default=True, help="Dual-stream layers; one single-stream layer follows.")
 @click.option("--width", default=256, show_default=True)
 @click.option("--batch", default=24, show_default=True)
-def decoder(*, data: Path, shape: Path, color_run: Path, layers: int, width: int, batch: int, **options: Any) -> None:
+@click.option("--compile/--no-compile", "compiled", default=False, help="A minute of compiling, then faster steps.")
+def decoder(
+    *,
+    data: Path,
+    shape: Path,
+    color_run: Path,
+    layers: int,
+    width: int,
+    batch: int,
+    compiled: bool,
+    **options: Any,
+) -> None:
     """Train the decoder on the token rows of a tokenizer."""
     from helicube.models.cube.decoder import DecoderConfig
     from helicube.train.decoder_task import DecoderTaskConfig
@@ -103,7 +114,7 @@ def decoder(*, data: Path, shape: Path, color_run: Path, layers: int, width: int
 
     config = DecoderConfig(n_layer=layers, n_single_layer=1, n_embd=width, n_head=width // 64)
     runs = TokenizerRuns(shape=shape, colors=color_run)
-    train_decoder(data, runs, loop_config(options), config, DecoderTaskConfig(batch=batch))
+    train_decoder(data, runs, loop_config(options), config, DecoderTaskConfig(batch=batch, compiled=compiled))
 
 
 @command.command("bundle")
