@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
+
+# Before any test module imports triton: without a GPU its kernels run in the interpreter.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 SHARED = Path(os.environ.get("HELICUBE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 

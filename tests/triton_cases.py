@@ -1,19 +1,16 @@
-"""What tests of the Triton kernels share. Import this before anything that imports triton.
+"""What tests of the Triton kernels share.
 
-Without a GPU the kernels run in Triton's interpreter, in float32 alone: its bfloat16 is wrong and says nothing.
+Without a GPU the kernels run in Triton's interpreter (conftest.py), in float32 alone: its bfloat16 is wrong and says
+nothing.
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 import torch
 from torch import Tensor
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton")
 
 from helicube.kernels.triton.weight import KernelWeight, kernel_weight, quantize_fp8  # noqa: E402
