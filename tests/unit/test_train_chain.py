@@ -1,0 +1,86 @@
+"""From objects to a bundled model and a mesh: every training step of the product, on a handful of objects."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+from helicube.models.cube.decoder import DecoderConfig
+from helicube.models.cube.lattice import LatticeConfig
+from helicube.models.cube.lattice_colors import ColorConfig
+from helicube.pipelines.shape_model import DefaultModel, load_model
+from helicube.train.decoder_task import DecoderTaskConfig
+from helicube.train.items import load_items, split_unseen
+from helicube.train.lattice_task import LatticeTaskConfig
+from helicube.train.loop import LoopConfig
+from helicube.train.procedural import generate_many
+from helicube.train.runs import TokenizerRuns, bundle, load_code, load_state, train_colors, train_decoder, train_shape
+from helicube.train.shards import prepare_shards
+from helicube.train.token_set import tokenize_items
+
+SHAPE = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+COLOR = ColorConfig(palette_size=3, width=16, num_heads=2, num_layers=1)
+DECODER = DecoderConfig(n_layer=1, n_single_layer=1, n_head=2, n_embd=32)
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 procedural objects: one of them is kept back as unseen."""
+    folder = tmp_path_factory.mktemp("items")
+    prepare_shards(list(islice(generate_many(131, 0), 40)), folder, name="procedural", workers=1)
+    train, unseen = split_unseen(load_items(folder))
+    assert (len(train), len(unseen)) == (39, 1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(items: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All three runs, a few steps each."""
+    out = tmp_path_factory.mktemp("runs")
+    task = LatticeTaskConfig(batch=4, band_points=256, uniform_points=64, free_steps=4, eval_items=2)
+    train_shape(items, loop(out / "shape"), SHAPE, task)
+    train_colors(items, out / "shape", loop(out / "colors"), COLOR)
+    tokenizer = TokenizerRuns(shape=out / "shape", colors=out / "colors")
+    rows = DecoderTaskConfig(batch=4, num_text=16)
+    train_decoder(items, tokenizer, loop(out / "decoder", optimizer="muon"), DECODER, rows)
+    return out
+
+
+def loop(out: Path, **changes: object) -> LoopConfig:
+    return LoopConfig(**{"out": out, "steps": 12, "warmup": 2, "eval_every": 6, **changes})  # type: ignore[arg-type]
+
+
+def test_every_run_learns_and_logs(runs: Path) -> None:
+    for name, key in (("shape", "band_bce"), ("colors", "entry_accuracy"), ("decoder", "unseen_shape_nll")):
+        rows = [json.loads(line) for line in (runs / name / "metrics.jsonl").read_text().splitlines()]
+        assert [row["step"] for row in rows] == [6, 12], name
+        assert all(key in row for row in rows), name
+        assert rows[-1]["loss"] < rows[0]["loss"] + 0.05, name
+
+
+def test_ids_do_not_depend_on_the_shape_decoder(runs: Path, items: Path) -> None:
+    # The shape's decoder may be trained on after the decoder of ids has been: rows must stay what they are.
+    code = load_code(TokenizerRuns(shape=runs / "shape", colors=runs / "colors"))
+    _, unseen = split_unseen(load_items(items))
+    before = tokenize_items(code, unseen)
+    for p in code.shape.decoder.parameters():
+        p.data.mul_(1.5)
+    after = tokenize_items(code, unseen)
+    assert (before.shape_ids == after.shape_ids).all()
+    assert (before.paint_ids == after.paint_ids).all()
+
+
+def test_the_bundle_holds_the_averaged_weights_and_loads(runs: Path, tmp_path: Path) -> None:
+    tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
+    path = bundle(tokenizer, runs / "decoder", tmp_path)
+    assert path.is_file()
+    model = load_model(tmp_path)
+    assert isinstance(model, DefaultModel)
+    assert model.num_text == 16
+    average = load_state(runs / "decoder")["average"]["transformer.wte.weight"]
+    # bfloat16 keeps eight bits.
+    torch.testing.assert_close(model.decoder.transformer.wte.weight, average, rtol=1 / 256, atol=0)
