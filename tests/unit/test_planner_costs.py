@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from helicube.planner.constants_file import constants_from_toml, constants_to_to
 from helicube.planner.cost_attention import attention_time
 from helicube.planner.cost_collective import all_reduce_time, collective_time, move_time
 from helicube.planner.cost_gemm import gemm_time
-from helicube.planner.cost_moe import distinct_experts, hot_rank_load, moe_time
+from helicube.planner.cost_moe import busiest_experts, hit_share, hot_rank_load, moe_time
 from helicube.planner.shipped import BOUND_ENGINE, engine_constants, gpu_constants, shipped_constants
 from helicube.specs.catalog import get_model
 from helicube.specs.hardware import list_hardware, load_hardware
@@ -76,15 +77,51 @@ def test_long_split_grows_as_a_root_and_linearly_where_asked() -> None:
     assert float(attention_time(GB200, limited, a, tokens=4e4, **size)) == pytest.approx(4e-4, rel=1e-3)
 
 
-@given(load=st.floats(0.001, 100), spread=st.floats(0.1, 1e6))
-def test_distinct_experts_stay_between_one_token_and_all(load: float, spread: float) -> None:
-    hit = float(distinct_experts(256, load, spread))
-    assert 0 < hit <= 256
-    assert hit <= 256 * load * (1 + 1e-9)
+@given(tokens=st.floats(0.001, 1000), spread=st.floats(0.1, 1e6))
+def test_experts_hit_stay_between_one_token_and_all(tokens: float, spread: float) -> None:
+    hit = 256 * float(hit_share(256, 8, tokens, spread))
+    assert 0 < hit <= 256 * (1 + 1e-12)
+    assert hit <= 8 * max(tokens, 1.0) * (1 + 1e-9)
 
 
-def test_even_popularity_gives_the_poisson_case() -> None:
-    assert float(distinct_experts(256, 1.0, 1e9)) == pytest.approx(256 * (1 - np.exp(-1.0)), rel=1e-6)
+@pytest.mark.parametrize("spread", [0.2, 0.6, 5.0, 1e9])
+def test_one_token_hits_exactly_its_experts(spread: float) -> None:
+    assert 256 * float(hit_share(256, 8, 1.0, spread)) == pytest.approx(8.0, rel=1e-12)
+
+
+def test_even_popularity_gives_independent_draws() -> None:
+    tokens = np.array([1.0, 2.0, 7.0, 64.0])
+    assert hit_share(256, 8, tokens, 1e9) == pytest.approx(1 - (1 - 8 / 256) ** tokens, rel=1e-6)
+
+
+@pytest.mark.parametrize(("top_k", "tokens"), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), (1, 4)])
+@pytest.mark.parametrize("ep", [1, 2, 4, 8])
+def test_busiest_rank_of_eight_experts_against_every_routing(top_k: int, tokens: int, ep: int) -> None:
+    """The mean over all routings of 8 experts, one by one, of the experts that the busiest rank reads."""
+    routings = itertools.product(itertools.combinations(range(8), top_k), repeat=tokens)
+    rank = np.repeat(np.arange(ep), 8 // ep)
+    counts = [np.bincount(rank[sorted(set().union(*routing))], minlength=ep).max() for routing in routings]
+    share = hit_share(8, top_k, np.array([float(tokens)]), 1e9)
+    found = float(busiest_experts(8, np.array([float(ep)]), share)[0])
+    # Independent hits stand for draws without replacement: exact in the mean (ep 1), near it for the maximum.
+    assert found == pytest.approx(
+        float(np.mean(counts)), rel=1e-6 if ep == 1 else 0.35 if top_k * tokens == 1 else 0.17
+    )
+
+
+@pytest.mark.parametrize(("ep", "tokens"), [(8, 1), (64, 1), (16, 16), (8, 64), (32, 256)])
+@pytest.mark.parametrize("spread", [0.6, 1e9])
+def test_busiest_rank_matches_a_simulation(ep: int, tokens: int, spread: float) -> None:
+    """256 experts, 8 per token: popularity by the gamma law, experts of a token drawn without replacement."""
+    rng, counts = np.random.default_rng(ep * tokens), []
+    for _ in range(400 if tokens < 100 else 100):
+        log_weight = np.log(rng.gamma(spread, size=256) + 1e-300) if spread < 1e6 else np.zeros(256)
+        # The 8 largest of log weight + Gumbel noise are a draw without replacement.
+        drawn = np.argpartition(-(log_weight + rng.gumbel(size=(tokens, 256))), 8)[:, :8]
+        counts.append(np.bincount(np.unique(drawn) // (256 // ep), minlength=ep).max())
+    share = hit_share(256, 8, np.array([float(tokens)]), spread)
+    found = float(busiest_experts(256, np.array([float(ep)]), share)[0])
+    assert found == pytest.approx(float(np.mean(counts)), rel=0.1)
 
 
 def test_hot_rank_matches_a_simulation() -> None:
@@ -98,11 +135,23 @@ def test_hot_rank_matches_a_simulation() -> None:
 
 def test_moe_of_one_token_reads_top_k_experts() -> None:
     f = FfnSpec(dense_size=0, num_dense_layers=0, num_experts=256, top_k=8, expert_size=2048)
-    time = float(moe_time(GB200, PEAK_MOE, f, "bf16", hidden=7168, tokens=1e-3, tpf=1, ep=1))
-    # A thousandth of a token reads a thousandth of eight experts, unless the floor of one expert applies.
-    assert time == pytest.approx(8e-3 * 3 * 7168 * 2048 * 2 / GB200.hbm_bytes_per_s, rel=0.01)
+    expert = 3 * 7168 * 2048 * 2 / GB200.hbm_bytes_per_s
+    # Arithmetic of one row per expert adds under one in 10,000 to the read.
+    one = float(moe_time(GB200, PEAK_MOE, f, "bf16", hidden=7168, tokens=1.0, tpf=1, ep=1))
+    assert one == pytest.approx(8 * expert, rel=1e-4)
+    split = float(moe_time(GB200, PEAK_MOE, f, "bf16", hidden=7168, tokens=1.0, tpf=8, ep=1))
+    assert split == pytest.approx(expert, rel=1e-4)
     every = float(moe_time(GB200, PEAK_MOE, f, "bf16", hidden=7168, tokens=2000.0, tpf=1, ep=1))
-    assert every >= 256 * 3 * 7168 * 2048 * 2 / GB200.hbm_bytes_per_s
+    assert every >= 256 * expert
+
+
+def test_wide_expert_parallelism_reads_more_than_an_even_share() -> None:
+    """Chance alone puts several of one token's experts on one rank: 2.5 of 8 over 8 ranks, and never below one."""
+    f = FfnSpec(dense_size=0, num_dense_layers=0, num_experts=256, top_k=8, expert_size=2048)
+    expert = 3 * 7168 * 2048 * 2 / GB200.hbm_bytes_per_s
+    ep = np.array([1.0, 8.0, 64.0, 256.0])
+    read = moe_time(GB200, PEAK_MOE, f, "bf16", hidden=7168, tokens=np.ones(4), tpf=np.ones(4), ep=ep) / expert
+    assert read == pytest.approx([8.0, 2.55, 1.29, 1.0], rel=0.04)
 
 
 def test_collectives_cost_nothing_alone_and_use_the_network_beyond_the_domain() -> None:

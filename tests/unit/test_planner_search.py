@@ -93,14 +93,27 @@ def test_helix_splits_all_but_the_qkv_copies(model: str) -> None:
     assert float(weight_bytes(s, x)[0]) == pytest.approx(single / 8 + copies + small + router, rel=1e-6)
 
 
+def test_every_rank_holds_the_down_projections_of_mla() -> None:
+    s = setting()
+    a, h = s.model.attention, s.model.hidden_size
+    held = [float(weight_bytes(s, one("tp", tpa=n, tpf=n))[0]) for n in (1, 8)]
+    whole = s.model.num_layers * (a.down_params(h) * 0.5625 + 2 * a.small_params(h))
+    whole += 2.0 * s.model.num_moe_layers * s.model.ffn.router_params(h)
+    assert held[1] - whole == pytest.approx((held[0] - whole) / 8, rel=1e-9)
+    # Latent and rotary part, compressed query, two norms: 576 · 7168 + 1536 · 7168 + 512 + 1536.
+    assert a.down_params(h) == 576 * 7168 + 1536 * 7168 + 512 + 1536
+
+
 def test_cache_of_a_million_tokens() -> None:
     s = setting()
     full = memory_of(s, one("tp", tpa=8, tpf=8), np.array([1.0]), 10**6).cache
     shard = memory_of(s, one("helix", kvp=8, tpf=8), np.array([1.0]), 10**6).cache
-    assert float(full[0]) == pytest.approx(17.57e9, rel=0.001)
-    assert float(shard[0]) == pytest.approx(17.57e9 / 8, rel=0.001)
+    # The published figures count half a byte for a value; one fp8 scale for 16 of them makes it 0.5625.
+    assert float(full[0]) == pytest.approx(17.57e9 * 9 / 8, rel=0.001)
+    assert float(shard[0]) == pytest.approx(17.57e9 * 9 / 8 / 8, rel=0.001)
     llama = setting("llama-3.1-405b")
-    assert float(memory_of(llama, one("tp"), np.array([1.0]), 10**6).cache[0]) == pytest.approx(129.0e9, rel=0.001)
+    held = float(memory_of(llama, one("tp"), np.array([1.0]), 10**6).cache[0])
+    assert held == pytest.approx(129.0e9 * 9 / 8, rel=0.001)
     # Beyond its 8 KV heads tensor parallelism copies them; Helix does not.
     wide = [
         memory_of(llama, x, np.array([1.0]), 10**6).cache
@@ -162,8 +175,8 @@ def test_roofline_agrees_with_the_papers_appendix() -> None:
     hardware = replace(load_hardware("gb200"), calibrated_as="", bf16_flops=1e30, fp8_flops=1e30, fp4_flops=1e30)
     s = make_setting(model, hardware, engine="trtllm", formats=uniform_formats(model, "fp4", "fp4"))
     phases = decode_phases(s, one("helix", kvp=8, tpa=8, tpf=64), np.array([8.0]), 1e6)
-    assert float(phases["attention"][0]) * 1e6 == pytest.approx(16.0, rel=0.01)
-    # Weights are stored with their scales, 0.5625 bytes, and W_O is split over the pool.
+    # Cache and weights are stored with their scales, 0.5625 bytes for 0.5, and W_O is split over the pool.
+    assert float(phases["attention"][0]) * 1e6 == pytest.approx(16.0 * 0.5625 / 0.5, rel=0.01)
     weights = sum(float(phases[k][0]) for k in ("qkv", "output", "ffn")) * 1e6
     output = 16384**2 / 8 * 0.5 / 8e12 * 1e6
     assert weights == pytest.approx((7.602 - output * 7 / 8) * 0.5625 / 0.5, rel=0.03)

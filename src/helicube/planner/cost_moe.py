@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+from math import ceil, lgamma
+
 import numpy as np
+from numpy.typing import NDArray
 
 from helicube.planner.arrays import Array, Number, combine
 from helicube.planner.constants import MoeConstants
@@ -13,21 +17,56 @@ from helicube.specs.model import FfnSpec
 # Expected maximum of 1, 2, 4 … 512 standard normal values.
 _EXPECTED_MAXIMUM = (0.0, 0.5642, 1.0294, 1.4236, 1.7660, 2.0697, 2.3437, 2.5946, 2.8269, 3.0439)
 
-__all__ = ["distinct_experts", "hot_rank_load", "moe_time"]
+__all__ = ["busiest_experts", "hit_share", "hot_rank_load", "moe_time"]
 
 
-def distinct_experts(experts: Number, load: Number, spread: float) -> Array:
-    """Expected number of experts that get at least one token.
+def hit_share(experts: int, top_k: int, tokens: Number, spread: float) -> Array:
+    """Probability that an expert gets at least one of `tokens` tokens, each of which picks `top_k` different experts.
 
-    If the popularity of an expert follows a gamma law of shape `spread` with mean 1, the tokens it gets are negative
-    binomial, and P(none) = (1 + load/spread)^−spread. spread → ∞ gives the even case, 1 − e^−load.
+    Popularity follows a gamma law of shape `spread`, so that P(none) = (1 + tokens/c)^−spread; c is such that one token
+    hits top_k experts exactly. spread → ∞ gives the even case, 1 − (1 − top_k/experts)^tokens.
+    """
+    if top_k >= experts:
+        return np.minimum(1.0, np.asarray(tokens, dtype=np.float64))
+    scale = float(np.expm1(-np.log1p(-top_k / experts) / spread))
+    return -np.expm1(-spread * np.log1p(np.multiply(tokens, scale)))
+
+
+# Shares at which the busiest rank is tabulated; between them it is interpolated.
+_SHARES = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 200)])
+
+
+@cache
+def _busiest(local: int, ranks: int) -> NDArray[np.float64]:
+    """(shares,) expected maximum of `ranks` binomial counts out of `local` experts: Σ_j 1 − F(j)^ranks."""
+    hits = np.arange(local + 1)
+    ways = np.array([lgamma(local + 1) - lgamma(j + 1) - lgamma(local - j + 1) for j in hits])
+    inner = _SHARES[1:-1, None]
+    mass = np.exp(ways + hits * np.log(inner) + (local - hits) * np.log1p(-inner))
+    below = np.minimum(1.0, np.cumsum(mass, axis=1)[:, :-1])
+    return np.concatenate([[0.0], np.sum(1.0 - below**ranks, axis=1), [float(local)]])
+
+
+def busiest_experts(num_experts: int, ep: Number, share: Array) -> Array:
+    """Expected distinct experts that the busiest expert-parallel rank reads.
+
+    Experts are hit independently with probability `share`, whatever their popularity, so that a rank of E/EP experts
+    hits a binomial number of them; the maximum over EP such numbers counts, at least one where any is hit.
 
     Args:
-        experts: experts looked at.
-        load: mean tokens per expert.
-        spread: shape of the gamma law.
+        num_experts: E.
+        ep: (n,) ranks that split them.
+        share: (..., n) from :func:`hit_share`.
     """
-    return experts * -np.expm1(-spread * np.log1p(np.divide(load, spread)))
+    wide = np.broadcast_to(np.asarray(ep, dtype=np.float64), np.broadcast_shapes(np.shape(ep), np.shape(share)))
+    share = np.broadcast_to(share, wide.shape)
+    found = np.asarray(share * num_experts)
+    for ranks in np.unique(ep):
+        if ranks > 1:
+            here = wide == ranks
+            busiest = np.interp(share[here], _SHARES, _busiest(ceil(num_experts / ranks), int(ranks)))
+            found[here] = np.maximum(busiest, np.minimum(1.0, found[here]))
+    return found
 
 
 def hot_rank_load(num_experts: int, ep: Number, spread: float) -> Array:
@@ -59,12 +98,11 @@ def moe_time(hardware: HardwareSpec, c: MoeConstants, f: FfnSpec, fmt: str, *, h
     """
     hot = hot_rank_load(f.num_experts, ep, c.spread)
     routed = np.multiply(tokens, float(f.top_k)) / ep
-    local = f.num_experts / np.asarray(ep, dtype=np.float64)
-    hit = distinct_experts(local, routed * hot / local, c.spread)
-    # A single token hits top_k experts, all different; a rank with any token reads at least one.
-    hit = np.minimum(local, np.maximum(hit, np.minimum(routed, 1.0)))
+    hit = busiest_experts(f.num_experts, ep, hit_share(f.num_experts, f.top_k, tokens, c.spread))
+    # Each expert that is hit has a token at least: chance alone loads the busiest rank of few tokens.
+    busiest = np.maximum(routed * hot, hit)
     width = 3.0 * hidden * np.ceil(f.expert_size / np.asarray(tpf, dtype=np.float64))
     math = GEMM_MATH[fmt] if hardware.flops(GEMM_MATH[fmt]) else "bf16"
     read = hit * width * (FORMAT_BYTES[fmt] * c.serving_scale / (hardware.hbm_bytes_per_s * c.hbm_efficiency))
-    flops = width * routed * hot * (2.0 * c.serving_scale / (hardware.flops(math) * c.math_efficiency))
-    return combine(read, flops) + routed * (4.0 * hidden * c.token_passes / hardware.hbm_bytes_per_s)
+    flops = width * busiest * (2.0 * c.serving_scale / (hardware.flops(math) * c.math_efficiency))
+    return combine(read, flops) + busiest * (4.0 * hidden * c.token_passes / hardware.hbm_bytes_per_s)

@@ -12,6 +12,7 @@ import numpy as np
 from helicube.planner.arrays import Array, Number, ceil_div
 from helicube.planner.cost_gemm import FORMAT_BYTES
 from helicube.planner.layouts import LayoutArrays
+from helicube.planner.point import ranks_of
 from helicube.planner.setting import Setting
 
 __all__ = ["RESERVE_BYTES", "USABLE_SHARE", "Memory", "memory_of", "weight_bytes"]
@@ -51,29 +52,29 @@ def _stored(fmt: str) -> float:
 def weight_bytes(s: Setting, x: LayoutArrays) -> Array:
     """(n,) bytes of weights on one GPU.
 
-    QKV is split over TPA (over all ranks for DCP), W_O over all ranks of one copy of attention, FFN and embeddings over
-    the ranks of one FFN copy; the fullest pipeline stage counts.
+    Each is split over the ranks of :func:`ranks_of`, the down-projections of MLA not at all; the fullest pipeline stage
+    counts.
     """
     m, f, a = s.model, s.model.ffn, s.model.attention
     h = m.hidden_size
-    pool = x.dp * x.kvp * x.tpa
-    medha = x.is_family("medha")
-    ffn_ranks = np.where(medha, x.tpa, pool)
-    output_ranks = np.where(medha | (x.dp > 1), x.tpa, x.kvp * x.tpa)
-    qkv_ranks = np.where(x.is_family("dcp"), x.kvp * x.tpa, x.tpa)
+    ranks = ranks_of(x)
     per = _stored(s.formats.attention)
-    attention = m.num_softmax_layers * per * (a.qkv_params(h) / qkv_ranks + a.output_params(h) / output_ranks)
+    attention = (
+        m.num_softmax_layers
+        * per
+        * (a.down_params(h) + (a.qkv_params(h) - a.down_params(h)) / ranks.qkv + a.output_params(h) / ranks.output)
+    )
     small = m.num_softmax_layers * 2.0 * a.small_params(h)
     if m.linear:
-        attention = attention + m.num_linear_layers * per * m.linear.params(h) / (x.kvp * x.tpa)
-    dense = f.num_dense_layers * f.dense_params(h) * _stored(s.formats.ffn) / ffn_ranks
+        attention = attention + m.num_linear_layers * per * m.linear.params(h) / ranks.output
+    dense = f.num_dense_layers * f.dense_params(h) * _stored(s.formats.ffn) / ranks.ffn
     experts = m.num_moe_layers * f.num_experts * f.expert_params(h) * _stored(s.formats.experts) / (x.tpf * x.ep)
-    shared_ranks = np.where(x.dp > 1, 1.0, ffn_ranks)
+    shared_ranks = np.where(x.dp > 1, 1.0, ranks.ffn)
     shared = m.num_moe_layers * (f.shared_params(h) * _stored(s.formats.ffn) / shared_ranks + 2.0 * f.router_params(h))
-    embeddings = m.vocab_size * h * (2.0 if m.tied_embeddings else 2.0 + _stored(s.formats.head)) / ffn_ranks
+    embeddings = m.vocab_size * h * (2.0 if m.tied_embeddings else 2.0 + _stored(s.formats.head)) / ranks.head
     layers = attention + small + dense + experts + shared
     stage = ceil_div(m.num_layers, x.pp) / m.num_layers
-    return layers * stage + embeddings + 2.0 * m.idle_params / ffn_ranks
+    return layers * stage + embeddings + 2.0 * m.idle_params / ranks.ffn
 
 
 def cache_bytes(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> Array:
@@ -81,15 +82,15 @@ def cache_bytes(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> 
     m, a = s.model, s.model.attention
     sequences = ceil_div(ceil_div(batch, x.pp), x.dp) * x.pp
     heads = ceil_div(a.num_kv_heads, x.tpa) / a.num_kv_heads
-    per_token = (a.cache_values * heads + a.index_head_size) * s.formats.cache_element_bytes
+    per_token = (a.cache_values * heads + a.index_head_size) * s.formats.cache_stored_bytes
     # The round-robin blocks of KVP differ by one block at the most, which the reserve covers.
     tokens = m.num_full_layers * np.asarray(context, dtype=np.float64)
     windowed = (
-        m.num_window_layers * np.minimum(context, a.window) * (a.cache_values * heads) * s.formats.cache_element_bytes
+        m.num_window_layers * np.minimum(context, a.window) * (a.cache_values * heads) * s.formats.cache_stored_bytes
     )
     total = tokens * per_token + windowed
-    states = m.linear.state_bytes * m.num_linear_layers / x.tpa if m.linear else 0.0
-    return sequences * (total + states) / (x.pp * x.kvp)
+    states = m.linear.state_bytes * m.num_linear_layers / ranks_of(x).output if m.linear else 0.0
+    return sequences * (total / x.kvp + states) / x.pp
 
 
 def memory_of(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> Memory:

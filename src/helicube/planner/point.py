@@ -15,7 +15,7 @@ from helicube.planner.cost_gemm import gemm_time
 from helicube.planner.layouts import LayoutArrays
 from helicube.planner.setting import Setting
 
-__all__ = ["Point", "make_point"]
+__all__ = ["Point", "Ranks", "make_point", "ranks_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +36,8 @@ class Point:
     # (n,) ranks over which W_O is split.
     qkv_ranks: Array
     # (n,) ranks over which query heads of the QKV projection are split.
+    head_ranks: Array
+    # (n,) ranks over which the output embedding is split.
 
     def gemm(self, fmt: str, m: Number, n: Number, k: Number) -> Array:
         return gemm_time(self.s.hardware, self.s.gpu.gemm[fmt], fmt, m=m, n=n, k=k)
@@ -49,18 +51,39 @@ class Point:
         return move_time(self.s.hardware, self.s.gpu, self.s.engine, op, ranks=ranks, received_bytes=received)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranks:
+    """Ranks that share each weight, (n,) each."""
+
+    qkv: Array
+    # Query heads of the QKV projection: TPA; for DCP all ranks of one copy of attention.
+    output: Array
+    # W_O, linear attention: all ranks of one copy of attention; TPA for Medha, which copies all but the experts.
+    ffn: Array
+    # Dense FFN and shared experts.
+    head: Array
+    # Embeddings; data-parallel copies of attention hold them whole (the default of vLLM and TensorRT-LLM).
+
+
+def ranks_of(x: LayoutArrays) -> Ranks:
+    """The ranks that share each weight of n layouts; costs and memory follow it."""
+    medha, one = x.is_family("medha"), x.kvp * x.tpa
+    output = np.where(medha | (x.dp > 1), x.tpa, one)
+    ffn = np.where(medha, x.tpa, x.dp * one)
+    return Ranks(qkv=np.where(x.is_family("dcp"), one, x.tpa), output=output, ffn=ffn,
+                 head=np.where(x.dp > 1, output, ffn))  # fmt: skip
+
+
 def make_point(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> Point:
-    tokens = ceil_div(batch, x.pp)
-    pool = x.dp * x.kvp * x.tpa
-    medha, dcp = x.is_family("medha"), x.is_family("dcp")
-    shards_output = np.where(medha | (x.dp > 1), x.tpa, x.kvp * x.tpa)
+    tokens, ranks = ceil_div(batch, x.pp), ranks_of(x)
     return Point(
         s=s,
         x=x,
         tokens=tokens,
         local=ceil_div(tokens, x.dp),
         context=np.broadcast_to(np.asarray(context, dtype=np.float64), tokens.shape),
-        ffn_ranks=np.where(medha, x.tpa, pool),
-        shards_output=shards_output,
-        qkv_ranks=np.where(dcp, x.kvp * x.tpa, x.tpa),
+        ffn_ranks=ranks.ffn,
+        shards_output=ranks.output,
+        qkv_ranks=ranks.qkv,
+        head_ranks=ranks.head,
     )

@@ -34,6 +34,11 @@ class Formats:
         """Bytes of one cached value."""
         return get_precision(self.cache).element_bytes
 
+    @property
+    def cache_stored_bytes(self) -> float:
+        """Bytes of one cached value with its share of the scales: fp4 has one for 16 values, fp8 one for a tensor."""
+        return get_precision(self.cache).stored_bytes if self.cache == "fp4" else self.cache_element_bytes
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:

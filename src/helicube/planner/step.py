@@ -14,7 +14,13 @@ from helicube.planner.cost_small import elementwise_time, launch_time, sampling_
 from helicube.planner.layouts import LayoutArrays
 from helicube.planner.point import Point, make_point
 from helicube.planner.setting import Setting
-from helicube.planner.step_attention import attention_times, exchange_times, exposed_exchange, projection_times
+from helicube.planner.step_attention import (
+    attention_times,
+    exchange_times,
+    exposed_exchange,
+    merge_time,
+    projection_times,
+)
 from helicube.planner.step_ffn import ffn_times
 
 __all__ = ["CATEGORIES", "PHASES", "decode_phases", "total_time"]
@@ -77,18 +83,18 @@ def _layer_phases(p: Point) -> tuple[dict[str, Array], int]:
     s, m = p.s, p.s.model
     qkv, output, launches = projection_times(p)
     attend, window = attention_times(p)
-    dense, shared, routed, moe_reduce = ffn_times(p)
+    dense, shared, routed, dense_reduce, moe_reduce = ffn_times(p)
     nd, nm = m.ffn.num_dense_layers, m.num_moe_layers
-    vocab = ceil_div(m.vocab_size, p.ffn_ranks)
+    vocab = ceil_div(m.vocab_size, p.head_ranks)
     phases = {
         "qkv": m.num_softmax_layers * qkv,
         "attention": m.num_full_layers * attend + m.num_window_layers * window,
-        "exchange": _exchange(p, attend, window),
+        "exchange": _exchange(p),
         "output": m.num_softmax_layers * output,
         "attention_reduce": m.num_layers * p.reduce(p.shards_output, p.local),
         "ffn": nd * dense + nm * shared,
         "experts": nm * routed,
-        "ffn_reduce": nd * p.reduce(p.ffn_ranks, p.tokens) + nm * moe_reduce,
+        "ffn_reduce": nd * dense_reduce + nm * moe_reduce,
         "norms": m.num_layers * elementwise_time(s.hardware, p.local, m.hidden_size),
         "head": p.gemm(s.formats.head, p.local, vocab, m.hidden_size)
         + sampling_time(s.hardware, p.local, m.vocab_size),
@@ -101,23 +107,23 @@ def _layer_phases(p: Point) -> tuple[dict[str, Array], int]:
     return phases, launches
 
 
-def _exchange(p: Point, attend: Array, window: Array) -> Array:
-    """Exposed exchange of all layers."""
+def _exchange(p: Point) -> Array:
+    """Exposed exchange and merge of all layers."""
     if not np.any(p.x.kvp > 1):
         return np.zeros_like(p.tokens)
     m = p.s.model
     exchange, latency = exchange_times(p)
-    exposed = m.num_full_layers * exposed_exchange(p, attend, exchange, latency)
+    exposed = m.num_full_layers * exposed_exchange(p, 0, exchange, latency)
     if m.num_window_layers:
-        exposed = exposed + m.num_window_layers * exposed_exchange(p, window, exchange, latency)
-    return exposed
+        exposed = exposed + m.num_window_layers * exposed_exchange(p, 1, exchange, latency)
+    return exposed + m.num_softmax_layers * merge_time(p)
 
 
 def _add_linear(p: Point, phases: dict[str, Array]) -> None:
     """Add the projections and the state of linear-attention layers."""
     m, a = p.s.model, p.s.model.linear
     assert a is not None, "ModelSpec checks that linear layers have sizes"
-    ranks = p.x.kvp * p.x.tpa
+    ranks = p.shards_output
     keys, values = a.num_key_heads * a.key_head_size, a.num_value_heads * a.value_head_size
     fmt = p.s.formats.attention
     phases["qkv"] = phases["qkv"] + m.num_linear_layers * p.gemm(
@@ -137,7 +143,8 @@ def _add_launches(p: Point, phases: dict[str, Array], attention_gemms: int) -> N
     fixed += m.num_moe_layers * e.moe_s.get(p.s.gpu.generation, 0.0) + m.num_linear_layers * e.linear_s
     if m.attention.qk_norm:
         fixed += m.num_softmax_layers * e.qk_norm_s
-    phases["kernels"] = np.zeros_like(p.tokens) + fixed
+    # The merge of partial outputs is one more small kernel.
+    phases["kernels"] = fixed + np.where(p.x.kvp > 1, m.num_softmax_layers * e.gemm_s, 0.0)
 
 
 def _add_pipeline(p: Point, phases: dict[str, Array]) -> None:

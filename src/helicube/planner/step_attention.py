@@ -9,9 +9,10 @@ import numpy as np
 
 from helicube.planner.arrays import Array, Number, ceil_div
 from helicube.planner.cost_attention import attention_time
+from helicube.planner.cost_small import stream_time
 from helicube.planner.point import Point
 
-__all__ = ["attention_times", "exchange_times", "exposed_exchange", "projection_times"]
+__all__ = ["attention_times", "exchange_times", "exposed_exchange", "merge_time", "projection_times"]
 
 _HOP_B_PARTS = (2, 4, 8, 16)
 
@@ -35,22 +36,22 @@ def projection_times(p: Point) -> tuple[Array, Array, int]:
     return down + up + absorb, output + values, 5
 
 
-def attention_times(p: Point) -> tuple[Array, Array]:
-    """Attention of (one full layer, one windowed layer)."""
+def attention_times(p: Point, parts: int = 1) -> tuple[Array, Array]:
+    """Attention of (one full layer, one windowed layer) for one of `parts` equal parts of the batch."""
     s, a = p.s, p.s.model.attention
     heads, kv = ceil_div(a.num_query_heads, p.x.tpa), ceil_div(a.num_kv_heads, p.x.tpa)
-    element = s.formats.cache_element_bytes
+    element = s.formats.cache_stored_bytes
 
     def call(tokens: Number) -> Array:
         return s.engine.attention_scale * attention_time(
-            s.hardware, s.attention_constants, a, batch=p.local, heads=heads, kv_heads=kv, tokens=tokens,
+            s.hardware, s.attention_constants, a, batch=p.local / parts, heads=heads, kv_heads=kv, tokens=tokens,
             cache_bytes=element,
         )  # fmt: skip
 
     attended = np.minimum(p.context, a.index_top_k) if a.index_heads else p.context
     full = call(attended / p.x.kvp)
     if a.index_heads:
-        keys = p.local * (p.context / p.x.kvp) * (a.index_head_size * 1.0)
+        keys = p.local / parts * (p.context / p.x.kvp) * (a.index_head_size * 1.0)
         full = full + keys / (s.hardware.hbm_bytes_per_s * s.attention_constants.hbm_efficiency)
     windowed = call(np.minimum(p.context, a.window) / p.x.kvp) if s.model.num_window_layers else np.zeros_like(full)
     return full, windowed
@@ -77,16 +78,30 @@ def exchange_times(p: Point) -> tuple[Array, Array]:
     return total, p.move("alltoall", x.kvp, np.zeros_like(row))
 
 
-def exposed_exchange(p: Point, attention: Array, exchange: Array, latency: Array) -> Array:
+def merge_time(p: Point) -> Array:
+    """Merge of partial outputs after the exchange of one layer: a read of them and a write of their sum.
+
+    At the bandwidth of element-wise kernels (assumed); DCP scales its partial outputs before they are summed.
+    """
+    x, a = p.x, p.s.model.attention
+    values = p.local * ceil_div(a.num_query_heads, x.tpa) * (2.0 * (a.kv_lora_rank if a.is_mla else a.v_head_size))
+    passes = np.where(x.is_family("medha"), x.kvp + 1.0, np.where(x.is_family("dcp"), 2.0, 1.0 + 1.0 / x.kvp))
+    return np.where(x.kvp > 1, stream_time(p.s.hardware, values * passes), 0.0)
+
+
+def exposed_exchange(p: Point, which: int, exchange: Array, latency: Array) -> Array:
     """Exposed exchange when P parts of the batch overlap: min over P of c + x + (P−1)·max(c, x) − attention.
 
-    Source: Helix paper, HOP-B. Each part pays its own launch and latency, so that more parts are not always better.
+    Source: Helix paper, HOP-B. Each part pays its own launches, latency and serial walk over the cache, so that more
+    parts are not always better. `which`: 0 a full layer, 1 a windowed one.
     """
+    if not np.any(p.x.overlap):
+        return exchange
     volume = exchange - latency
-    best = exchange
+    best, attention = exchange, attention_times(p)[which]
     for parts in _HOP_B_PARTS:
-        c = attention / parts + p.s.engine.attention_s
+        c = attention_times(p, parts)[which] + p.s.engine.attention_s + p.s.engine.gemm_s
         x = volume / parts + latency
-        overlapped = c + x + (parts - 1) * np.maximum(c, x) - p.s.engine.attention_s - attention
+        overlapped = c + x + (parts - 1) * np.maximum(c, x) - p.s.engine.attention_s - p.s.engine.gemm_s - attention
         best = np.where(p.local >= parts, np.minimum(best, overlapped), best)
     return np.where(p.x.overlap, best, exchange)

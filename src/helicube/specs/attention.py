@@ -66,6 +66,13 @@ class AttentionSpec:
         rows = q * self.qk_head_size * (2 if self.output_gate else 1) + k * (self.qk_head_size + self.v_head_size)
         return rows * (hidden + (1 if self.bias else 0))
 
+    def down_params(self, hidden: int) -> int:
+        """Parameters of MLA's down-projections, which every rank holds whole; 0 without MLA."""
+        if not self.is_mla:
+            return 0
+        query = self.q_lora_rank * (hidden + 1) if self.q_lora_rank else 0
+        return hidden * (self.kv_lora_rank + self.rope_head_size) + self.kv_lora_rank + query
+
     def output_params(self, hidden: int) -> int:
         """Parameters after the scores: the output projection, for MLA with the value up-projection."""
         width = self.num_query_heads * self.v_head_size
