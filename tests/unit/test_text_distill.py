@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -204,3 +206,13 @@ def test_missing_inputs_are_named(tmp_path: Path, teacher: Path, dictionary: Pat
     with pytest.raises(CheckpointError, match=r"tokenizer\.json is missing"):
         distil(tmp_path, tmp_path, dictionary)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_names_what_is_missing(dictionary: Path, tmp_path: Path) -> None:
+    arguments = ["--teacher", str(tmp_path / "none"), "--wordnet", str(dictionary), "--out", str(tmp_path / "out")]
+    command = [sys.executable, "-m", "helicube", "train", "text", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert str(tmp_path / "none") in done.stderr.replace("\n", "")
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()

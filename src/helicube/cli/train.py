@@ -18,7 +18,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @click.group("train")
 def command() -> None:
-    """Train a model: prepare, tokenizer, colors, decoder, bundle. Interrupted runs go on where they stood."""
+    """Train a model: prepare, text, tokenizer, colors, decoder, bundle. Interrupted runs go on where they stood."""
 
 
 def loop_options(steps: int, lr: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -57,6 +57,27 @@ def prepare(*, data: Path, out: Path, procedural: int, workers: int) -> None:
     from helicube.train.items import prepare_items
 
     prepare_items(data, out, num_procedural=procedural, workers=workers)
+
+
+@command.command("text")
+@click.option("--teacher", type=FOLDER, required=True, help="Folder of all-MiniLM-L6-v2, the sentence encoder.")
+@click.option("--wordnet", type=FOLDER, required=True, help="WordNet's dictionary folder, with data.noun in it.")
+@click.option("--out", type=FOLDER, required=True, help="Folder for the table of vectors.")
+def text(*, teacher: Path, wordnet: Path, out: Path) -> None:
+    """Distil the sentence encoder into the table of word vectors that prompts are read with."""
+    from rich.progress import Progress
+
+    from helicube.train.distill import distill_static_vectors
+
+    with Progress() as progress:
+        bar = progress.add_task("embedding", total=None)
+        count = distill_static_vectors(
+            out,
+            teacher=teacher,
+            wordnet=wordnet,
+            progress=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    click.echo(f"{out}: {count} entries")
 
 
 @command.command("tokenizer")
