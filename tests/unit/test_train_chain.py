@@ -74,6 +74,20 @@ def test_ids_do_not_depend_on_the_shape_decoder(runs: Path, items: Path) -> None
     assert (before.paint_ids == after.paint_ids).all()
 
 
+def test_a_decoder_trained_on_keeps_all_ids(runs: Path, items: Path, tmp_path: Path) -> None:
+    task = LatticeTaskConfig(batch=4, band_points=256, uniform_points=64, eval_items=2)
+    train_shape(items, loop(tmp_path / "shape"), SHAPE, task, decoder_of=runs / "shape")
+    train_colors(items, tmp_path / "shape", loop(tmp_path / "colors"), COLOR, decoder_of=runs / "colors")
+    before = load_code(TokenizerRuns(shape=runs / "shape", colors=runs / "colors"))
+    after = load_code(TokenizerRuns(shape=tmp_path / "shape", colors=tmp_path / "colors"))
+    assert not torch.equal(after.shape.decoder.to_volume.weight, before.shape.decoder.to_volume.weight)
+    assert not torch.equal(after.paint.to_volume.weight, before.paint.to_volume.weight)
+    _, unseen = split_unseen(load_items(items))
+    rows, new_rows = tokenize_items(before, unseen), tokenize_items(after, unseen)
+    assert (rows.shape_ids == new_rows.shape_ids).all()
+    assert (rows.paint_ids == new_rows.paint_ids).all()
+
+
 def test_the_bundle_holds_the_averaged_weights_and_loads(runs: Path, tmp_path: Path) -> None:
     tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
     path = bundle(tokenizer, runs / "decoder", tmp_path)

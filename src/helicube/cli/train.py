@@ -85,7 +85,8 @@ def text(*, teacher: Path, wordnet: Path, out: Path) -> None:
 @click.option("--kind", type=click.Choice(["lattice", "cube"]), default="lattice", show_default=True)
 @click.option("--grid", default=6, show_default=True, help="Cells along each side of the box.")
 @click.option("--batch", default=16, show_default=True)
-def tokenizer(*, data: Path, kind: str, grid: int, batch: int, **options: Any) -> None:
+@click.option("--decoder-of", type=FOLDER, help="Go on with the decoder of this run alone: ids stay as they are.")
+def tokenizer(*, data: Path, kind: str, grid: int, batch: int, decoder_of: Path | None, **options: Any) -> None:
     """Train the shape tokenizer, or a small published one to compare with."""
     from helicube.models.cube.lattice import LatticeConfig
     from helicube.train.lattice_task import LatticeTaskConfig
@@ -94,18 +95,20 @@ def tokenizer(*, data: Path, kind: str, grid: int, batch: int, **options: Any) -
     if kind == "cube":
         train_cube_baseline(data, loop_config(options))
     else:
-        train_shape(data, loop_config(options), LatticeConfig(grid=grid), LatticeTaskConfig(batch=batch))
+        task = LatticeTaskConfig(batch=batch)
+        train_shape(data, loop_config(options), LatticeConfig(grid=grid), task, decoder_of)
 
 
 @command.command("colors")
 @loop_options(steps=3_000, lr=1e-3)
 @click.option("--shape", type=FOLDER, required=True, help="Run of the shape tokenizer.")
-def colors(*, data: Path, shape: Path, **options: Any) -> None:
+@click.option("--decoder-of", type=FOLDER, help="Go on with the decoder of this run alone: ids stay as they are.")
+def colors(*, data: Path, shape: Path, decoder_of: Path | None, **options: Any) -> None:
     """Train the colour tokens on top of a shape tokenizer."""
     from helicube.models.cube.lattice_colors import ColorConfig
     from helicube.train.runs import train_colors
 
-    train_colors(data, shape, loop_config(options), ColorConfig())
+    train_colors(data, shape, loop_config(options), ColorConfig(), decoder_of)
 
 
 @command.command("decoder")

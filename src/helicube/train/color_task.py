@@ -34,7 +34,11 @@ class ColorTaskConfig:
 
 
 class ColorTask:
-    """The palette entry at unseen points of the surface, given the shape and the quantised paint tokens."""
+    """The palette entry at unseen points of the surface, given the shape and the quantised paint tokens.
+
+    Args:
+        frozen: trained colours of the same sizes to go on from, whose encoder stays as it is: so do all ids.
+    """
 
     model: LatticeColors
 
@@ -45,15 +49,22 @@ class ColorTask:
         tokenizer: LatticeTokenizer,
         train: ItemSet,
         unseen: ItemSet,
+        *,
+        frozen: LatticeColors | None = None,
     ) -> None:
         torch.manual_seed(0)
         self.model = LatticeColors(color, tokenizer.config)
+        self.is_frozen = frozen is not None
+        if frozen is not None:
+            self.model.load_state_dict(frozen.state_dict())
+            self.model.freeze_encoder()
         self.config, self.train, self.unseen = config, train, unseen
         self.train_view = _View(train, tokenizer, color.palette_size)
         self.unseen_view = _View(unseen, tokenizer, color.palette_size)
 
     def describe(self) -> dict[str, Any]:
-        return {"model": asdict(self.model.config), "task": asdict(self.config)}
+        description = {"model": asdict(self.model.config), "task": asdict(self.config)}
+        return description | ({"encoder": "frozen"} if self.is_frozen else {})
 
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:
         c = self.config
@@ -61,7 +72,10 @@ class ColorTask:
         shape_codes, latents, points, entries = self.train_view.batch(chosen)
         asked = torch.from_numpy(rng.choice(points.shape[1], c.points, replace=False))
         z = self.model.to_channels(shape_codes, self.model.shares(points, entries))
-        codes = torch.tanh(z) if step < c.free_steps else self.model.quantizer(z, hardness=0.5)
+        if self.is_frozen:
+            codes = self.model.quantizer(z)
+        else:
+            codes = torch.tanh(z) if step < c.free_steps else self.model.quantizer(z, hardness=0.5)
         logits = self.model.choose(self.model.volume(latents, codes), points[:, asked])
         target = entries[:, asked]
         right = (logits.argmax(-1) == target).float().mean()

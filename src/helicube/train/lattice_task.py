@@ -38,7 +38,11 @@ class LatticeTaskConfig:
 
 
 class LatticeTask:
-    """Occupancy of unseen points, given the quantised tokens."""
+    """Occupancy of unseen points, given the quantised tokens.
+
+    Args:
+        frozen: a trained tokenizer of the same sizes to go on from, whose encoder stays as it is: so do all ids.
+    """
 
     model: LatticeTokenizer
 
@@ -49,22 +53,33 @@ class LatticeTask:
         train: ItemSet,
         unseen: ItemSet,
         device: str = "cpu",
+        *,
+        frozen: LatticeTokenizer | None = None,
     ) -> None:
         torch.manual_seed(0)
         self.model = LatticeTokenizer(model_config).to(device)
+        self.is_frozen = frozen is not None
+        if frozen is not None:
+            self.model.load_state_dict(frozen.state_dict())
+            self.model.encoder.requires_grad_(False)
         self.config, self.device = config, device
         self.train, self.unseen = train, unseen
         self.cells = model_config.input_cells
 
     def describe(self) -> dict[str, Any]:
-        return {"model": asdict(self.model.config), "task": asdict(self.config)}
+        description = {"model": asdict(self.model.config), "task": asdict(self.config)}
+        return description | ({"encoder": "frozen"} if self.is_frozen else {})
 
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:
         filled, points, inside, num_band = self._batch(rng)
         model = self.model
         z = model.encoder(filled)
-        free = step < self.config.free_steps
-        codes = torch.tanh(z) if free else model.quantizer(z, hardness=0.5)
+        if self.is_frozen:
+            codes = model.quantizer(z)
+        elif step < self.config.free_steps:
+            codes = torch.tanh(z)
+        else:
+            codes = model.quantizer(z, hardness=0.5)
         logits = model.decoder(model.decoder.volume(model.decoder.latents(codes)), points)
         error = F.binary_cross_entropy_with_logits(logits, inside, reduction="none")
         band, uniform = error[:, :num_band].mean(), error[:, num_band:].mean()

@@ -30,10 +30,13 @@ __all__ = ["bundle", "train_colors", "train_cube_baseline", "train_decoder", "tr
 M = TypeVar("M", bound=nn.Module)
 
 
-def train_shape(items_folder: Path, loop: LoopConfig, model: LatticeConfig, task: LatticeTaskConfig) -> None:
-    """Train the shape half of the tokenizer."""
+def train_shape(
+    items_folder: Path, loop: LoopConfig, model: LatticeConfig, task: LatticeTaskConfig, decoder_of: Path | None = None
+) -> None:
+    """Train the shape half of the tokenizer, or only the decoder of a run."""
+    frozen = load_shape(decoder_of) if decoder_of is not None else None
     items, unseen = split_unseen(load_items(items_folder))
-    train(LatticeTask(model, task, items, unseen, loop.device), loop)
+    train(LatticeTask(frozen.config if frozen else model, task, items, unseen, loop.device, frozen=frozen), loop)
 
 
 def train_cube_baseline(items_folder: Path, loop: LoopConfig) -> None:
@@ -42,10 +45,14 @@ def train_cube_baseline(items_folder: Path, loop: LoopConfig) -> None:
     train(CubeTask(small_cube(), CubeTaskConfig(), items, unseen), loop)
 
 
-def train_colors(items_folder: Path, shape_run: Path, loop: LoopConfig, color: ColorConfig) -> None:
-    """Train the colour half of the tokenizer on top of a trained shape half."""
+def train_colors(
+    items_folder: Path, shape_run: Path, loop: LoopConfig, color: ColorConfig, decoder_of: Path | None = None
+) -> None:
+    """Train the colour half of the tokenizer on top of a trained shape half, or only the decoder of a run."""
+    shape = load_shape(shape_run)
+    frozen = load_colors(decoder_of, shape.config) if decoder_of is not None else None
     items, unseen = split_unseen(load_items(items_folder))
-    train(ColorTask(color, ColorTaskConfig(), load_shape(shape_run), items, unseen), loop)
+    train(ColorTask(frozen.config if frozen else color, ColorTaskConfig(), shape, items, unseen, frozen=frozen), loop)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +107,19 @@ def bundle(tokenizer: TokenizerRuns, decoder_run: Path, out: Path) -> Path:
 
 def load_code(runs: TokenizerRuns) -> LatticeCode:
     """The tokenizer of two runs."""
-    shape, colors = load_shape(runs.shape), load_state(runs.colors)
-    color = ColorConfig(**_tuples(colors["description"]["model"]))
-    code = LatticeCode(shape.config, color)
-    code.shape = shape
-    code.paint = LatticeColors(color, shape.config)
-    code.paint.load_state_dict(colors["average"])
+    shape = load_shape(runs.shape)
+    paint = load_colors(runs.colors, shape.config)
+    code = LatticeCode(shape.config, paint.config)
+    code.shape, code.paint = shape, paint
     return code.eval().requires_grad_(False)
+
+
+def load_colors(run: Path, shape: LatticeConfig) -> LatticeColors:
+    """The averaged colours of a run."""
+    state = load_state(run)
+    paint = LatticeColors(ColorConfig(**_tuples(state["description"]["model"])), shape)
+    paint.load_state_dict(state["average"])
+    return paint.eval().requires_grad_(False)
 
 
 def load_shape(run: Path) -> LatticeTokenizer:

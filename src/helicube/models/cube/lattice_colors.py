@@ -85,6 +85,12 @@ class LatticeColors(nn.Module):
         z: Tensor = self.c_in(self._merge(x))
         return z
 
+    def freeze_encoder(self) -> None:
+        """Train only what reads codes; positions serve both halves, so they stay too."""
+        for part in (self.shape_in, self.share_in, self.encoder, self.c_in):
+            part.requires_grad_(False)
+        self.position.requires_grad_(False)
+
     def volume(self, latents_BND: Tensor, codes_BMF: Tensor) -> Tensor:
         """Codes and the shape's latents to a (B, C, W, W, W) volume, W = grid · sub_cells."""
         x = self._split(self.c_out(codes_BMF)) + self.shape_out(latents_BND) + self.position
