@@ -1,0 +1,49 @@
+/** Whether the server is there. Lost: asks again until it is, then tells whoever listens for "back". */
+
+import { find } from "./elements.js";
+
+const IDLE_MS = 5000, FIRST_MS = 400, LONGEST_MS = 3000;
+
+class Connection extends EventTarget {
+  state = "waiting";
+  #wait = FIRST_MS;
+  #timer = 0;
+
+  start() {
+    this.#check();
+    addEventListener("online", () => this.doubt());
+  }
+
+  /** Look at once: something has just failed. */
+  doubt() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#check(), 0);
+  }
+
+  /** Resolves when the server answers. */
+  back() {
+    if (this.state === "good") return Promise.resolve();
+    return new Promise((resolve) => this.addEventListener("back", resolve, { once: true }));
+  }
+
+  async #check() {
+    clearTimeout(this.#timer);
+    const good = await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(8000) }).then((r) => r.ok, () => false);
+    this.#wait = good ? FIRST_MS : Math.min(LONGEST_MS, this.#wait * 1.5);
+    this.#tell(good ? "good" : "lost");
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#check(), good ? IDLE_MS : this.#wait);
+  }
+
+  #tell(state) {
+    const before = this.state;
+    this.state = state;
+    if (before === state) return;
+    const badge = find("#connection");
+    badge.dataset.state = state;
+    badge.querySelector("span").textContent = state === "good" ? "Connected" : "Server gone, reconnecting";
+    this.dispatchEvent(new Event(state === "good" ? "back" : "lost"));
+  }
+}
+
+export const connection = new Connection();

@@ -1,0 +1,45 @@
+/** The planner's interactive frontier, for a model and GPUs of one's choice. */
+
+import { find, make } from "./elements.js";
+import { call } from "./server.js";
+
+const CONTEXTS = [[8192, "8 k"], [131072, "128 k"], [1000000, "1 M"]];
+const POOLS = [8, 16, 32, 64, 72];
+let started = false;
+
+const select = (name, label, options, value) =>
+  make("label", {}, label, make("select", { name }, ...options.map(([key, text]) => make("option", { value: key, selected: key === value }, String(text)))));
+
+/** Call when the view comes up; asks the server only the first time. */
+export async function showPlanner() {
+  if (started) return;
+  started = true;
+  const form = find("#plan-form");
+  try {
+    const names = await call("/v1/plan/names"), same = (list) => list.map((name) => [name, name]);
+    form.replaceChildren(
+      select("model", "Model", same(names.models), "deepseek-r1"),
+      select("gpu", "GPU", same(names.gpus), "gb200"),
+      select("max_gpus", "GPUs, at most", POOLS.map((n) => [n, n]), 64),
+      select("context", "Context", CONTEXTS, 1000000),
+      make("button", { class: "primary", type: "submit" }, "Plan"),
+    );
+    find("#plan-trouble").hidden = true;
+  } catch (trouble) {
+    started = false;
+    find("#plan-trouble").textContent = trouble.message;
+    find("#plan-trouble").hidden = false;
+    return;
+  }
+  form.addEventListener("submit", (event) => { event.preventDefault(); plan(form); });
+  plan(form);
+}
+
+function plan(form) {
+  const frame = find("#plan-frame"), button = form.querySelector("button");
+  frame.hidden = false;
+  button.disabled = true;
+  button.textContent = "Planning";
+  frame.addEventListener("load", () => { button.disabled = false; button.textContent = "Plan"; }, { once: true });
+  frame.src = `/plan?${new URLSearchParams(new FormData(form))}`;
+}

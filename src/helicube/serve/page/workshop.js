@@ -1,0 +1,168 @@
+/** Generate, watch, stop: one job at a time on the stage. */
+
+import { find } from "./elements.js";
+import { Job } from "./job.js";
+import { Model } from "./model.js";
+import { hideProgress, say, showProgress } from "./progress.js";
+import { showResult } from "./result.js";
+import { call, Trouble } from "./server.js";
+import { keep, kept } from "./storage.js";
+import { showTrouble } from "./trouble.js";
+import { count, plural } from "./words.js";
+
+const KEPT = "job";
+
+export class Workshop {
+  job = null;
+  /** Objects on the stage, by cell; null where none is finished. */
+  shown = [];
+
+  constructor(form, stage, gallery) {
+    Object.assign(this, { form, stage, gallery });
+    stage.addEventListener("select", () => this.#result());
+    gallery.addEventListener("open", ({ detail }) => this.open(detail));
+    gallery.addEventListener("trouble", ({ detail }) => showTrouble(detail));
+    gallery.addEventListener("remove", ({ detail }) => {
+      this.shown = this.shown.map((object) => (object?.id === detail.id ? null : object));
+      this.#result();
+    });
+  }
+
+  async generate() {
+    const fault = this.form.fault;
+    if (fault) return void showTrouble(new Trouble(fault, { code: "invalid_prompt" }));
+    this.leave();
+    showTrouble(null);
+    const { request } = this.form;
+    this.#busy(true);
+    try {
+      const job = await Job.start(request);
+      keep(KEPT, job.id, "sessionStorage");
+      this.#watch(job);
+    } catch (trouble) {
+      this.#busy(false);
+      showTrouble(trouble);
+    }
+  }
+
+  /** A job that was under way when the page was reloaded. */
+  async resume() {
+    const id = kept(KEPT, "sessionStorage");
+    if (!id || this.job) return;
+    const job = await Job.resume(id).catch(() => null);
+    if (job?.running) this.#watch(job);
+    else keep(KEPT, null, "sessionStorage");
+  }
+
+  async stop() {
+    const job = this.job;
+    if (!job?.running) return;
+    await job.cancel().catch((trouble) => { if (trouble.status !== 404) showTrouble(trouble); });
+    say("Stopped");
+  }
+
+  /** Another job takes the stage: the one before is no longer wanted. */
+  leave() {
+    if (!this.job?.running) return;
+    this.job.leave();
+    call(`/v1/jobs/${this.job.id}`, { method: "DELETE" }).catch(() => { /* it will simply be finished */ });
+    this.job = null;
+  }
+
+  /** An object of the gallery; a job under way goes on out of sight, and the gallery gets what it makes. */
+  async open(object) {
+    this.job = null;
+    this.#busy(false);
+    showTrouble(null);
+    this.#prepare([object]);
+    await this.#load(0, object.urls.glb, Infinity, object);
+  }
+
+  #watch(job) {
+    this.job = job;
+    this.#prepare(job.objects);
+    const { box, size_m } = job.state.request;
+    if (box) this.stage.wait(box.map((side) => (side / Math.max(...box)) * (size_m ?? 1)));
+    this.#busy(true);
+    const mine = (take) => (event) => { if (this.job === job) take(event); };
+    job.addEventListener("change", mine(() => this.#change(job)));
+    job.addEventListener("preview", mine(({ detail }) => this.#load(detail.index, detail.preview.url, detail.preview.level)));
+    job.addEventListener("end", () => this.gallery.changed());
+    job.addEventListener("end", mine(() => this.#end(job)));
+    job.watch();
+  }
+
+  #prepare(objects) {
+    this.shown = objects.map(() => null);
+    find("#blank").hidden = true;
+    this.stage.arrange(objects.length);
+    this.stage.wait(null);
+    objects.forEach((object, i) => this.#label(i, object));
+    this.#result();
+  }
+
+  #change(job) {
+    if (job.running) showProgress(job.objects);
+    job.objects.forEach((object, i) => {
+      const cell = this.stage.cells[i];
+      if (object.error) cell.say(object.error.message);
+      else if (object.status === "cancelled" && !cell.model) cell.say("Stopped");
+      else if (!cell.model) cell.lattice.light(object.status === "meshing" ? 1 : object.tokens_done / Math.max(object.tokens_total, 1));
+      if (object.object && this.shown[i]?.id !== object.object.id) {
+        this.shown[i] = object.object;
+        this.#load(i, object.object.urls.glb, Infinity, object.object);
+      }
+    });
+    this.stage.draw();
+  }
+
+  #end(job) {
+    keep(KEPT, null, "sessionStorage");
+    this.#busy(false);
+    hideProgress();
+    this.#result();
+    const made = this.shown.filter(Boolean), failed = job.objects.filter((object) => object.error);
+    if (job.trouble) showTrouble(job.trouble);
+    else if (failed.length && !made.length) showTrouble(new Trouble(failed[0].error.message, { code: failed[0].error.code }));
+    if (made.length) say(`Done: ${made.length > 1 ? plural(made.length, "object") : `${made[0].prompt}, ${count(made[0].num_triangles)} triangles`}`);
+    else if (job.state.status === "cancelled") say("Stopped");
+  }
+
+  /** Load a mesh into a cell, unless something else has taken the stage meanwhile. */
+  async #load(index, url, level, object = null) {
+    const cell = this.stage.cells[index], { job } = this, { shown } = this;
+    let model;
+    try {
+      model = await Model.load(url, object?.settings ?? job?.state.request);
+    } catch (trouble) {
+      // A preview that is gone is no loss: the next one, or the object itself, is on its way.
+      if (object && this.shown === shown) cell.say(trouble.message);
+      return;
+    }
+    if (this.job !== job || this.shown !== shown) return void model.dispose();
+    this.stage.show(index, model, level);
+    if (level !== Infinity) return void say("First look");
+    this.shown[index] = object;
+    this.#label(index, object);
+    this.#result();
+  }
+
+  #label(index, { seed, num_triangles: triangles }) {
+    this.stage.cells[index].button.hidden = false;
+    this.stage.cells[index].button.textContent = triangles ? `Seed ${seed} · ${count(triangles)} triangles` : `Seed ${seed}`;
+  }
+
+  #result() {
+    const object = this.shown[this.stage.selected] ?? null;
+    this.gallery.mark(object?.id ?? null);
+    if (this.job?.running) return;
+    showResult(object, (chosen) => this.form.set({ ...chosen.settings, prompt: chosen.prompt, seed: chosen.seed, variants: 1 }));
+    hideProgress();
+  }
+
+  #busy(busy) {
+    find("#cancel").hidden = !busy;
+    find("#generate").textContent = busy ? "Generating" : "Generate";
+    find("#generate").setAttribute("aria-busy", String(busy));
+  }
+}
