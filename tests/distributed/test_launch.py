@@ -13,7 +13,7 @@ import pool_rank
 import pytest
 import torch
 
-from helicube.errors import LayoutError, PoolError
+from helicube.errors import InputError, LayoutError, PoolError
 from helicube.parallel.collectives_threads import ThreadCollectives, ThreadPool
 from helicube.parallel.launch import launch
 from helicube.parallel.pool import join_pool
@@ -106,3 +106,12 @@ def test_a_thread_that_fails_ends_the_others_with_its_own_error() -> None:
 
     with pytest.raises(LayoutError, match="not to my taste"):
         ThreadPool(3).run(rank)
+
+
+def test_a_slip_in_a_layout_starts_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    with pytest.raises(InputError, match="99999999999 ranks"):
+        launch([sys.executable, "-c", ""], 99999999999)

@@ -9,22 +9,29 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from helicube.errors import HelicubeError, PoolError
+from helicube.errors import HelicubeError, InputError, PoolError
 
 __all__ = ["LIFELINE", "as_rank", "launch"]
 
 # Environment of a rank: a pipe that closes when the launcher ends, and the folder for its last words.
 LIFELINE, REPORTS = "HELICUBE_LIFELINE", "HELICUBE_REPORTS"
+# Last words of a rank: what it met itself, or that it lost others, which explains nothing where one of them speaks.
+CAUSE, LOSS = "error", "lost"
+# A typing error in a layout must not start a thousand processes: as many as this, or four for each core.
+MOST_RANKS = 16
 
 # Status of a rank whose reader went away, see helicube.cli.main.
 BROKEN_PIPE = 141
 POLL_S = 0.05
 # After the first rank has failed, how long the others may take to say why they fail too.
 SETTLE_S = 1.0
+# A slip in a layout must not fill a machine with processes, about 0.3 GB each.
+MOST_RANKS = 64
 
 
 def launch(argv: Sequence[str], num_ranks: int, env: Mapping[str, str] | None = None) -> None:
@@ -34,9 +41,15 @@ def launch(argv: Sequence[str], num_ranks: int, env: Mapping[str, str] | None = 
     ranks end when one fails, when this call is interrupted, and when this process is killed.
 
     Raises:
+        InputError: more ranks than one machine can be asked for.
         PoolError: a rank died or failed; names it and says why.
         BrokenPipeError: whoever read rank 0's output went away.
     """
+    if num_ranks > MOST_RANKS:
+        raise InputError(
+            f"{num_ranks} ranks are more than the {MOST_RANKS} that are started on one machine; "
+            "choose a smaller layout, or start the ranks with torchrun on several machines"
+        )
     with tempfile.TemporaryDirectory(prefix="helicube-") as folder, _lifeline() as pipe:
         ranks: list[subprocess.Popen[bytes]] = []
         ended: list[int | None] = []
@@ -69,14 +82,29 @@ def as_rank(body: Callable[[], None]) -> None:
     Raises:
         HelicubeError: of the body, where something else started this process.
     """
+    watch_lifeline()
     try:
         body()
     except HelicubeError as error:
         folder = os.environ.get(REPORTS)
         if folder is None:
             raise
-        Path(folder, f"{os.environ['RANK']}.error").write_text(str(error), encoding="utf-8")
+        kind = LOSS if isinstance(error, PoolError) else CAUSE
+        Path(folder, f"{os.environ['RANK']}.{kind}").write_text(str(error), encoding="utf-8")
         sys.exit(1)
+
+
+def watch_lifeline() -> None:
+    """End this process when its launcher is gone, whatever it is waiting for."""
+    number = os.environ.pop(LIFELINE, None)
+    if number is None:
+        return
+
+    def watch() -> None:
+        os.read(int(number), 1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="lifeline").start()
 
 
 def _pool_environment(num_ranks: int, folder: str, pipe: int) -> dict[str, str]:
@@ -130,18 +158,22 @@ def _failure(ended: Sequence[int | None], folder: Path) -> str:
     Args:
         ended: exit statuses, negative for a signal; None for a rank that had not ended.
     """
-    size = len(ended)
-    told = any((folder / f"{rank}.error").is_file() for rank in range(size))
+    size, said = len(ended), _said(folder, len(ended))
     for rank, status in enumerate(ended):
         # A rank whose peer has left may abort inside the collective: a consequence, where another rank said the cause.
-        if status is not None and status < 0 and not (told and status == -signal.SIGABRT):
+        if status is not None and status < 0 and not (said and status == -signal.SIGABRT):
             name = signal.Signals(-status).name
             return f"rank {rank} of {size} died (killed by {name}); the run is over, and its other ranks were ended"
-    said = {r: p.read_text(encoding="utf-8") for r in range(size) if (p := folder / f"{r}.error").is_file()}
     for rank, status in enumerate(ended):
         if status and rank not in said:
             return f"rank {rank} of {size} failed with status {status}{_last_words(folder, rank)}"
     return next(iter(said.values()), "")
+
+
+def _said(folder: Path, size: int) -> dict[int, str]:
+    """Last words by rank, causes before losses."""
+    paths = [(rank, folder / f"{rank}.{kind}") for kind in (CAUSE, LOSS) for rank in range(size)]
+    return {rank: path.read_text(encoding="utf-8") for rank, path in paths if path.is_file()}
 
 
 def _last_words(folder: Path, rank: int) -> str:
