@@ -1,6 +1,7 @@
 """The decode loop: requests join and leave slots at any step; every step feeds one id to each slot in use.
 
 S slots, A of them in use (always the first A), C rows per slot, N ids per request at most, V vocabulary.
+Where a runner chooses the ids itself, a step is a launch of several, and ids are read when a request is done.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.request import IdPlan, Request, Result
 from helicube.engine.runner import Runner
 from helicube.engine.sampling import guide, gumbel, request_keys, sample
@@ -29,10 +31,10 @@ class _Slot:
 
     handle: int
     request: Request
-    # Ids fed to the model, and the id to feed next.
+    # Ids fed to the model, or launched to be; and the id to feed next, where the host knows it.
     num_fed: int
     next_id: int
-    # Ids chosen.
+    # Ids chosen, as far as the host knows them.
     chosen: list[int]
 
 
@@ -66,11 +68,12 @@ class Engine:
         device: where the runner's logits are.
     """
 
-    def __init__(self, runner: Runner, plan: IdPlan, *, device: torch.device | str = "cpu") -> None:
+    def __init__(self, runner: Runner | LaunchRunner, plan: IdPlan, *, device: torch.device | str = "cpu") -> None:
         self.runner, self.plan, self.device = runner, plan, device
         self.slots: list[_Slot] = []
         self.num_joined = 0
         self.prefill_s = self.decode_s = 0.0
+        self.num_steps = self.num_tokens = 0
 
     @property
     def has_room(self) -> bool:
@@ -88,7 +91,11 @@ class Engine:
         if request.sampling.guidance_scale > 0 and self.runner.copies == 1:
             raise InputError("guidance needs an engine that was started with it; set guidance to 0")
         started = time.perf_counter()
-        first = self.runner.start(len(self.slots), request.prompt)
+        if isinstance(self.runner, LaunchRunner):
+            self.runner.start(len(self.slots), request)
+            first = -1
+        else:
+            first = self.runner.start(len(self.slots), request.prompt)
         self.prefill_s += time.perf_counter() - started
         self.num_joined += 1
         slot = _Slot(handle=self.num_joined, request=request, num_fed=0, next_id=first, chosen=[])
@@ -97,20 +104,39 @@ class Engine:
 
     @torch.inference_mode()
     def step(self) -> dict[int, Result]:
-        """Choose one more id for each slot in use; the results of those that are done, by handle."""
+        """Choose or launch more ids for each slot in use; the results of those that are done, by handle."""
         started = time.perf_counter()
+        before = sum(slot.num_fed for slot in self.slots)
+        done = self._launch(self.runner) if isinstance(self.runner, LaunchRunner) else self._step(self.runner)
+        self.num_tokens += sum(slot.num_fed for slot in self.slots) - before
+        for handle in done:
+            self.leave(handle)
+        self.decode_s += time.perf_counter() - started
+        return done
+
+    def _step(self, runner: Runner) -> dict[int, Result]:
         ids = torch.tensor([slot.next_id for slot in self.slots], device=self.device)
-        logits = self.runner.step(ids, [slot.num_fed for slot in self.slots])
+        logits = runner.step(ids, [slot.num_fed for slot in self.slots])
         chosen, finite = self._choose(logits)
+        self.num_steps += 1
         done = {}
         for slot, value, sound in zip(self.slots, chosen.tolist(), finite.tolist(), strict=True):
             slot.num_fed += 1
             result = self._advance(slot, value, sound)
             if result is not None:
                 done[slot.handle] = result
-        for handle in done:
-            self.leave(handle)
-        self.decode_s += time.perf_counter() - started
+        return done
+
+    def _launch(self, runner: LaunchRunner) -> dict[int, Result]:
+        self.num_steps += runner.launch(len(self.slots))
+        done = {}
+        for index, slot in enumerate(self.slots):
+            request = slot.request
+            slot.num_fed = min(slot.num_fed + runner.steps_per_launch, request.num_tokens)
+            if slot.num_fed == request.num_tokens or request.stop_ids or runner.has_failed(index):
+                result = _read(runner, index, slot)
+                if result is not None:
+                    done[slot.handle] = result
         return done
 
     def leave(self, handle: int) -> None:
@@ -120,6 +146,8 @@ class Engine:
         if index < len(self.slots):
             self.runner.move(len(self.slots), index, last.num_fed)
             self.slots[index] = last
+        elif isinstance(self.runner, LaunchRunner):
+            self.runner.free([index])
 
     def generate(self, requests: Sequence[Request], on_step: Progress | None = None) -> Batch:
         """Decode many requests, as many side by side as there are slots.
@@ -131,22 +159,21 @@ class Engine:
             DecodeError: a request ended in an error; the engine can be used on.
         """
         self.prefill_s = self.decode_s = 0.0
+        self.num_steps = self.num_tokens = 0
         waiting = deque(enumerate(requests))
         place: dict[int, int] = {}
         results: dict[int, Result] = {}
-        num_steps, num_tokens, total = 0, 0, sum(r.num_tokens for r in requests)
+        total = sum(r.num_tokens for r in requests)
         try:
             while waiting or self.slots:
                 while waiting and self.has_room:
                     index, request = waiting.popleft()
                     place[self.join(request)] = index
-                num_tokens += len(self.slots)
-                num_steps += 1
                 results |= {place[handle]: result for handle, result in self.step().items()}
                 if on_step is not None:
-                    on_step(num_tokens, total)
+                    on_step(self.num_tokens, total)
         finally:
-            self.slots.clear()
+            self._clear()
         failed = [r.error for _, r in sorted(results.items()) if r.finish == "error"]
         if failed:
             raise DecodeError(failed[0])
@@ -154,16 +181,22 @@ class Engine:
             results=tuple(results[i] for i in range(len(requests))),
             prefill_s=self.prefill_s,
             decode_s=self.decode_s,
-            num_steps=num_steps,
-            num_tokens=num_tokens,
+            num_steps=self.num_steps,
+            num_tokens=self.num_tokens,
         )
+
+    def _clear(self) -> None:
+        """Free all slots."""
+        slots = range(len(self.slots))
+        self.slots.clear()
+        if isinstance(self.runner, LaunchRunner) and slots:
+            self.runner.free(slots)
 
     def _advance(self, slot: _Slot, value: int, sound: bool) -> Result | None:
         """Book a chosen id; the result if that ends the request."""
         step, request = len(slot.chosen), slot.request
         if not sound:
-            error = f"logits are not finite at step {step}; the weights are damaged or their format too coarse"
-            return Result(ids=torch.tensor(slot.chosen, dtype=torch.int64), finish="error", error=error)
+            return _failure(slot.chosen, step)
         if request.forced is not None and int(request.forced[step]) >= 0:
             value = int(request.forced[step])
         finish = "stop" if value in request.stop_ids else ""
@@ -205,3 +238,22 @@ class Engine:
             outside = (ids < bounds[:, :1]) | (ids >= bounds[:, 1:])
             logits = logits.masked_fill(outside, -torch.inf)
         return logits, low
+
+
+def _failure(chosen: list[int], step: int) -> Result:
+    error = f"logits are not finite at step {step}; the weights are damaged or their format too coarse"
+    return Result(ids=torch.tensor(chosen, dtype=torch.int64), finish="error", error=error)
+
+
+def _read(runner: LaunchRunner, index: int, slot: _Slot) -> Result | None:
+    """The result of a slot whose ids were chosen elsewhere, if it is done."""
+    before = len(slot.chosen)
+    slot.chosen, failed = runner.read(index)
+    stop_ids = slot.request.stop_ids
+    end = next((i for i, value in enumerate(slot.chosen[before:], before) if value in stop_ids), None)
+    if end is not None:
+        return Result(ids=torch.tensor(slot.chosen[:end], dtype=torch.int64), finish="stop")
+    if failed:
+        return _failure(slot.chosen, failed - 1)
+    done = len(slot.chosen) == slot.request.num_tokens
+    return Result(ids=torch.tensor(slot.chosen), finish="length") if done else None

@@ -5,7 +5,7 @@ R rows, H heads, S prefix slots, M keys, L new tokens, d head size.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -20,10 +20,17 @@ class KVCache:
 
     Args:
         rows: R, sequences decoded side by side.
+        zeros: makes a buffer, where not PyTorch's allocator does.
     """
 
     def __init__(
-        self, spec: CacheSpec, rows: int, *, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+        self,
+        spec: CacheSpec,
+        rows: int,
+        *,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        zeros: Callable[[Sequence[int], torch.dtype], Tensor] | None = None,
     ) -> None:
         self.spec, self.rows = spec, rows
         self.keys: list[Tensor] = []
@@ -31,8 +38,8 @@ class KVCache:
         for layer in spec.layers:
             # (R, H, S + max_tokens, d)
             shape = (rows, layer.num_heads, layer.num_prefix + spec.max_tokens, layer.head_dim)
-            self.keys.append(torch.zeros(shape, device=device, dtype=dtype))
-            self.values.append(torch.zeros(shape, device=device, dtype=dtype))
+            for buffers in (self.keys, self.values):
+                buffers.append(zeros(shape, dtype) if zeros else torch.zeros(shape, device=device, dtype=dtype))
 
     def fill_prefix(self, row: int, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
         """Store the conditioning keys and values, (r, H, S, d), of the first layers in r rows from `row` on."""
@@ -42,6 +49,11 @@ class KVCache:
             assert length == num_prefix, f"layer {i}: {length} conditioning tokens, the cache has {num_prefix}"
             self.keys[i][row : row + num_rows, :, :num_prefix].copy_(k)
             self.values[i][row : row + num_rows, :, :num_prefix].copy_(v)
+
+    def clear(self, row: int, num_rows: int) -> None:
+        """Forget what these rows hold."""
+        for buffer in (*self.keys, *self.values):
+            buffer[row : row + num_rows].zero_()
 
     def move(self, source: int, target: int, length: int) -> None:
         """Copy a row, with `length` tokens in it, over another."""

@@ -6,12 +6,15 @@ A slots, C rows of logits per slot (1, or 2 with guidance: conditioned, then unc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 
 __all__ = ["SamplingState"]
+
+# Fields with C entries per slot.
+PER_ROW = ("tokens", "positions", "lengths")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,8 @@ class SamplingState:
             ranges: per step, the first id that may stand there and the one after the last.
         """
         rows, i32, i64 = num_slots * copies, torch.int32, torch.int64
-        with torch.device(device):
+        # Ordinary tensors wherever this is called: slots are freed outside of inference mode too.
+        with torch.inference_mode(mode=False), torch.device(device):
             return cls(
                 steps=torch.full((num_slots,), -1, dtype=i32),
                 num_tokens=torch.zeros(num_slots, dtype=i32),
@@ -104,11 +108,30 @@ class SamplingState:
         self.keys[slot] = key
         self.forced[slot] = -1
         if forced is not None:
-            self.forced[slot, :num_tokens] = forced.to(self.forced)
+            # From page-locked memory the copy takes its place in the queue; otherwise the host would wait for it.
+            given = forced.pin_memory() if self.forced.is_cuda and not forced.is_cuda else forced
+            self.forced[slot, :num_tokens].copy_(given[:num_tokens], non_blocking=True)
         self.ids[slot] = -1
         self.failed[slot] = 0
         self.tokens[rows], self.positions[rows], self.lengths[rows] = first_id, 0, 1
         self.steps[slot] = 0
+
+    def first(self, num_slots: int) -> SamplingState:
+        """The same tensors, of the first slots alone."""
+        copies = len(self.tokens) // len(self.steps)
+        cut = {f.name: getattr(self, f.name)[:num_slots] for f in fields(self) if f.name not in {"ranges", *PER_ROW}}
+        cut |= {name: getattr(self, name)[: num_slots * copies] for name in PER_ROW}
+        return SamplingState(ranges=self.ranges, **cut)
+
+    def move(self, source: int, target: int) -> None:
+        """Copy a slot over another."""
+        copies = len(self.tokens) // len(self.steps)
+        for f in fields(self):
+            if f.name != "ranges":
+                slots = getattr(self, f.name)
+                if f.name in PER_ROW:
+                    slots = slots.unflatten(0, (-1, copies))
+                slots[target].copy_(slots[source])
 
     def stop(self, slot: int) -> None:
         """Free a slot."""

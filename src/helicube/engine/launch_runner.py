@@ -1,0 +1,133 @@
+"""Slots whose ids are chosen where the model runs: the host launches whole steps and reads ids when a request is done.
+
+A slots in use (always the first A), C rows per slot, N ids per request at most.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+
+from helicube.engine.faults import device_faults
+from helicube.engine.request import Request
+from helicube.engine.runner import CubeRunner
+from helicube.engine.sampling import request_keys
+from helicube.kernels.triton.sampling_state import SamplingState
+
+__all__ = ["LaunchRunner", "Steps"]
+
+# Launches that the host may be ahead of the device: enough that the device never waits, few enough that a request
+# joins, leaves or is cancelled within some tens of milliseconds.
+MAX_AHEAD = 4
+
+
+class Steps(Protocol):
+    """Whole steps of the first slots of a state, sampling included."""
+
+    def __call__(self, num_slots: int, count: int) -> None:
+        """Launch `count` steps, which leave slots alone that have nothing to choose. Nothing is waited for."""
+        ...
+
+
+class Event(Protocol):
+    """A point in the device's queue."""
+
+    def synchronize(self) -> None: ...
+
+
+class LaunchRunner:
+    """A Cube decoder's slots, cache and sampling state on one device.
+
+    Args:
+        runner: whose prefill and cache are used.
+        state: one slot per slot of the runner.
+        steps: work on that cache and that state.
+        steps_per_launch: steps between two looks of the host.
+    """
+
+    def __init__(self, runner: CubeRunner, state: SamplingState, steps: Steps, *, steps_per_launch: int = 8) -> None:
+        assert len(state.steps) == runner.num_slots, f"a state of {len(state.steps)} slots for {runner.num_slots}"
+        self.runner, self.state, self.steps, self.steps_per_launch = runner, state, steps, steps_per_launch
+        self.num_slots, self.copies = runner.num_slots, runner.copies
+        self.device = state.steps.device
+        on_gpu = self.device.type == "cuda"
+        # A copy on the host that lags behind; page-locked memory, so that the copy is part of the queue.
+        self.failed = torch.zeros(self.num_slots, dtype=torch.int32, pin_memory=on_gpu)
+        self.in_flight: deque[Event] = deque()
+
+    def start(self, slot: int, request: Request) -> None:
+        """Take a request into a slot."""
+        with device_faults("taking in a prompt"):
+            first = self.runner.start(slot, request.prompt)
+            sampling = request.sampling
+            self.state.start(
+                slot,
+                first,
+                request.num_tokens,
+                guidance=sampling.guidance_scale,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                key=int(request_keys([sampling])),
+                forced=request.forced,
+            )
+
+    def launch(self, num_slots: int) -> int:
+        """Steps that the first slots are about to make. Waits only where the host is far ahead."""
+        with device_faults("a decode step"):
+            self.steps(num_slots, self.steps_per_launch)
+            self.failed.copy_(self.state.failed, non_blocking=True)
+            self.in_flight.append(self._mark())
+            while len(self.in_flight) > MAX_AHEAD:
+                self.in_flight.popleft().synchronize()
+        return self.steps_per_launch
+
+    def settle(self) -> None:
+        """Wait until the device has done all that it was given."""
+        with device_faults("a decode step"):
+            while self.in_flight:
+                self.in_flight.popleft().synchronize()
+            self._mark().synchronize()
+
+    def has_failed(self, slot: int) -> bool:
+        """Whether a slot's logits were not finite, as far as is known without waiting; may be its last occupant's."""
+        return bool(self.failed[slot])
+
+    def read(self, slot: int) -> tuple[list[int], int]:
+        """Ids that a slot has chosen so far, and 1 + the step whose logits were not finite or 0. Waits."""
+        with device_faults("a decode step"):
+            row = torch.cat([self.state.steps[slot, None], self.state.failed[slot, None], self.state.ids[slot]])
+            steps, failed, *ids = row.tolist()
+            if failed:
+                # What is not a number would outlive the request in slots that a plain step masks but reads.
+                self.runner.cache.clear(slot * self.copies, self.copies)
+        return ids[: failed - 1 if failed else max(steps, 0)], failed
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Move a slot's state, `length` ids fed, over another slot's; the source becomes free."""
+        with device_faults("a decode step"):
+            self.runner.move(source, target, length)
+            self.state.move(source, target)
+            self.state.stop(source)
+
+    def free(self, slots: Sequence[int]) -> None:
+        """Nothing more is chosen in these slots."""
+        with device_faults("a decode step"):
+            for slot in slots:
+                self.state.stop(slot)
+
+    def _mark(self) -> Event:
+        if self.device.type != "cuda":
+            return _Done()
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(self.device))
+        return event
+
+
+class _Done:
+    """A point in the queue of a device that computes at once."""
+
+    def synchronize(self) -> None:
+        pass
