@@ -25,7 +25,7 @@ from helicube.engine.text import TextEngine, TextRequest
 from helicube.models.loading_open import language_config
 from helicube.models.tiny import TINY, random_source
 from helicube.parallel.helix import HelixDecoder, HelixOptions
-from helicube.parallel.launch import launch
+from helicube.parallel.launch import as_rank, launch
 from helicube.parallel.pool import join_pool
 from helicube.parallel.round_robin import RoundRobin
 from helicube.pipelines.measured import write_measured
@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if "RANK" in os.environ:
-        rank(options.context, options.folder)
+        as_rank(lambda: rank(options.context, options.folder))
         return
     found = measure(options.context, options.ranks)
     pool, alone = found["pool"], found["one_device"]

@@ -20,7 +20,7 @@ from helicube.models.tiny import tiny_config
 from helicube.parallel.collectives_torch import TorchCollectives
 from helicube.parallel.grid import RankGrid
 from helicube.parallel.helix import HelixDecoder, HelixOptions
-from helicube.parallel.pool import watch_lifeline
+from helicube.parallel.launch import watch_lifeline
 from helicube.specs.layout import HelixLayout
 
 NUM_RANKS = 4

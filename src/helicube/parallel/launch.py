@@ -16,14 +16,12 @@ from pathlib import Path
 
 from helicube.errors import HelicubeError, InputError, PoolError
 
-__all__ = ["LIFELINE", "as_rank", "launch"]
+__all__ = ["as_rank", "launch", "watch_lifeline"]
 
 # Environment of a rank: a pipe that closes when the launcher ends, and the folder for its last words.
 LIFELINE, REPORTS = "HELICUBE_LIFELINE", "HELICUBE_REPORTS"
 # Last words of a rank: what it met itself, or that it lost others, which explains nothing where one of them speaks.
 CAUSE, LOSS = "error", "lost"
-# A typing error in a layout must not start a thousand processes: as many as this, or four for each core.
-MOST_RANKS = 16
 
 # Status of a rank whose reader went away, see helicube.cli.main.
 BROKEN_PIPE = 141

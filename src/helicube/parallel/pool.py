@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,7 +15,6 @@ from helicube.errors import LayoutError, PoolError
 from helicube.parallel.collectives import Collectives, SoloCollectives
 from helicube.parallel.collectives_torch import Board, TorchCollectives, absent_ranks
 from helicube.parallel.grid import RankGrid
-from helicube.parallel.launch import LIFELINE
 from helicube.specs.layout import HelixLayout
 
 __all__ = ["Pool", "join_pool", "pool_rank", "pool_size"]
@@ -80,7 +78,6 @@ def join_pool(layouts: Sequence[HelixLayout], timeout_s: float, start_timeout_s:
     for layout in layouts:
         if layout.num_ranks != size:
             raise LayoutError(f"layout {layout} needs {layout.num_ranks} ranks, but there are {size}")
-    watch_lifeline()
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
     if size == 1:
@@ -115,16 +112,3 @@ def _store(rank: int, size: int, start_timeout_s: float) -> TCPStore:
         return TCPStore(host, port, size, is_master=holds, wait_for_workers=False, timeout=wait)
     except RuntimeError as error:
         raise PoolError(f"rank {rank} of {size} cannot reach rank 0 at {host}:{port}: {error}") from error
-
-
-def watch_lifeline() -> None:
-    """End this process when its launcher is gone, whatever it is waiting for."""
-    number = os.environ.pop(LIFELINE, None)
-    if number is None:
-        return
-
-    def watch() -> None:
-        os.read(int(number), 1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True, name="lifeline").start()

@@ -118,10 +118,18 @@ def run_text(options: RunOptions, argv: Sequence[str]) -> None:
         as_rank(lambda: _rank(options, int(os.environ["WORLD_SIZE"])))
         return
     layout = options.helix_layout(options.nproc)
+    _check_layout(layout, options.model)
     if layout.num_ranks == 1:
         _rank(options, 1)
         return
     launch([sys.executable, "-m", "helicube", *argv], layout.num_ranks)
+
+
+def _check_layout(layout: HelixLayout, model: str) -> None:
+    """Refuse a layout before processes are started for it."""
+    from helicube.models.loading_open import open_model
+
+    layout.validate(open_model(model).spec)
 
 
 def _rank(options: RunOptions, num_ranks: int) -> None:
