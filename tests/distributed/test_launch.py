@@ -83,7 +83,7 @@ def body():
 
 as_rank(body)
 """
-    with pytest.raises(PoolError, match="^the cause$"):
+    with pytest.raises(PoolError, match=r"^the cause$"):
         launch([sys.executable, "-c", code], 2)
 
 
