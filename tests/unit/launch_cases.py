@@ -33,7 +33,9 @@ def make_decoder() -> CubeDecoder:
 
 def make_requests(decoder: CubeDecoder, lengths: tuple[int, ...]) -> list[Request]:
     """Each with a sampling of its own; the third has ids that are given."""
-    states = torch.randn(len(lengths) + 1, NUM_TEXT, 8, generator=torch.Generator().manual_seed(7))
+    states = torch.randn(len(lengths) + 1, NUM_TEXT, 8, generator=torch.Generator().manual_seed(7)).to(
+        decoder.text_proj.weight
+    )
     box = torch.rand(len(states), 3, generator=torch.Generator().manual_seed(8))
     cond = decoder.condition(states, box)
     requests = []
@@ -53,7 +55,8 @@ def make_requests(decoder: CubeDecoder, lengths: tuple[int, ...]) -> list[Reques
 
 
 def plain_engine(decoder: CubeDecoder, slots: int = 1, *, guided: bool = True) -> Engine:
-    return Engine(CubeRunner(decoder, decoder.cache_spec(NUM_TEXT, MAX_TOKENS), num_slots=slots, guided=guided), PLAN)
+    runner = CubeRunner(decoder, decoder.cache_spec(NUM_TEXT, MAX_TOKENS), num_slots=slots, guided=guided)
+    return Engine(runner, PLAN, device=runner.table.device)
 
 
 def launching_engine(
@@ -63,12 +66,13 @@ def launching_engine(
     implementation: Implementation = "torch",
     steps_per_launch: int = 3,
     guided: bool = True,
+    weights: str = "auto",
 ) -> Engine:
     """Graph or not is CUDA's affair: on a CPU the same launches call the step."""
     runner = CubeRunner(decoder, decoder.cache_spec(NUM_TEXT, MAX_TOKENS), num_slots=slots, guided=guided)
     resolved = Resolved(kernels=Choice(implementation=implementation, reason=""), graph=True, graph_reason="")
-    options = EngineOptions(steps_per_launch=steps_per_launch)
-    return Engine(launch_runner(runner, PLAN, options, resolved), PLAN)
+    options = EngineOptions(steps_per_launch=steps_per_launch, weights=weights)
+    return Engine(launch_runner(runner, PLAN, options, resolved), PLAN, device=runner.table.device)
 
 
 def runner_of(engine: Engine) -> LaunchRunner:
