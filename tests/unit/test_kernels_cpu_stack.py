@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 import torch
 from cpu_libraries import TARGETS, library
-from cpu_stack import decode_stack
 from torch import Tensor
 
 from helicube.engine.kv_cache import KVCache
 from helicube.kernels.cpu.stack import DecodeStack
+from helicube.models.cube.decode_stack import decode_stack
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.nn.linear import convert
 

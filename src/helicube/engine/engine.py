@@ -139,6 +139,7 @@ class Engine:
                     done[slot.handle] = result
         return done
 
+    @torch.inference_mode()
     def leave(self, handle: int) -> None:
         """Free a request's slot; the last slot in use takes its place."""
         index = next(i for i, slot in enumerate(self.slots) if slot.handle == handle)

@@ -5,18 +5,21 @@ A slots in use (always the first A), C rows per slot (2 with guidance: condition
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from helicube.engine.kv_cache import KVCache
+from helicube.engine.prefix import Conditioning, PrefixFiller
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.nn.cache import CacheSpec
 
 __all__ = ["Conditioning", "CubeRunner", "Runner"]
+
+# Ids (R,) and positions (R,) of one new token per row, to logits (R, V).
+StepRows = Callable[[Tensor, Tensor], Tensor]
 
 
 class Runner(Protocol):
@@ -39,15 +42,6 @@ class Runner(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditioning:
-    """The prompt of a Cube decoder."""
-
-    # (S, D) conditioning tokens, and those of the empty prompt.
-    cond: Tensor
-    uncond: Tensor
-
-
 class CubeRunner:
     """A Cube decoder and its cache.
 
@@ -56,22 +50,32 @@ class CubeRunner:
         num_slots: requests decoded side by side.
         guided: whether each slot has an unconditioned row.
         cache: False recomputes the whole sequence at each step: slow, and the reference that the cache must equal.
+        store: buffers to use instead of new ones.
+        step_rows: kernels that take the place of the decoder in a step with a cache.
     """
 
     def __init__(
-        self, decoder: CubeDecoder, spec: CacheSpec, *, num_slots: int, guided: bool = True, cache: bool = True
+        self,
+        decoder: CubeDecoder,
+        spec: CacheSpec,
+        *,
+        num_slots: int,
+        guided: bool = True,
+        cache: bool = True,
+        store: KVCache | None = None,
+        step_rows: StepRows | None = None,
     ) -> None:
-        weight = decoder.lm_head.weight
         self.decoder, self.num_slots, self.copies = decoder, num_slots, 1 + int(guided)
-        self.cache = KVCache(spec, num_slots * self.copies, device=weight.device, dtype=weight.dtype)
-        self.table = decoder.rotary(spec.max_tokens, weight.device)
+        device, dtype = decoder.device, decoder.dtype
+        self.cache = store or KVCache(spec, num_slots * self.copies, device=device, dtype=dtype)
+        self.prefix = PrefixFiller(decoder, self.cache, self.copies)
+        self.table = decoder.rotary(spec.max_tokens, device)
+        self.step_rows = step_rows
         # Ids fed so far, only where nothing is cached.
         self.history: list[list[int]] | None = None if cache else [[] for _ in range(num_slots)]
 
     def start(self, slot: int, prompt: object) -> int:
-        assert isinstance(prompt, Conditioning), f"a Cube decoder takes Conditioning, not {type(prompt).__name__}"
-        rows = torch.stack([prompt.cond, prompt.uncond]) if self.copies == 2 else prompt.cond[None]
-        self.cache.fill_prefix(slot * self.copies, self.decoder.prefill(rows))
+        self.prefix.fill(slot, prompt)
         if self.history is not None:
             self.history[slot] = []
         return self.decoder.config.bos_id
@@ -79,14 +83,16 @@ class CubeRunner:
     def step(self, ids_A: Tensor, lengths: Sequence[int]) -> Tensor:
         if self.history is not None:
             return self._recompute(ids_A.tolist(), self.history)
-        fed = ids_A.repeat_interleave(self.copies)[:, None]
+        fed = ids_A.repeat_interleave(self.copies)
+        if self.step_rows is not None:
+            return self.step_rows(fed, torch.tensor(lengths).repeat_interleave(self.copies))
         if min(lengths) == max(lengths):
             rotary = self.table[lengths[0] : lengths[0] + 1]
         else:
             places = torch.tensor(lengths, device=ids_A.device).repeat_interleave(self.copies)
             rotary = self.table[places][:, None, None]  # (A·C, 1, 1, d/2, 2)
         rows = [length for length in lengths for _ in range(self.copies)]
-        return self.decoder.decode(fed, rotary, self.cache.layers(rows))[:, -1]
+        return self.decoder.decode(fed[:, None], rotary, self.cache.layers(rows))[:, -1]
 
     def _recompute(self, ids: list[int], history: list[list[int]]) -> Tensor:
         """Logits without what was cached: every slot's whole sequence anew."""

@@ -17,7 +17,7 @@ from helicube.kernels.cpu.library import Library, load
 from helicube.kernels.cpu.matrix import ACTIVATION_GROUP, PackedMatrix, pack
 from helicube.nn.quantize import WeightFormat, dequantize, format_of, parse_format, quantize, whole_numbers
 
-__all__ = ["QuantizedLinear", "adopt", "convert", "make_linear", "packed_matrix"]
+__all__ = ["QuantizedLinear", "adopt", "convert", "make_linear", "module_format", "packed_matrix"]
 
 Predicate = Callable[[str, nn.Linear], bool]
 
@@ -193,6 +193,14 @@ def packed_matrix(module: nn.Module, library: Library) -> PackedMatrix:
     weight = module.weight.detach()
     form = format_of(weight, None, module.in_features)
     return pack(library, weight, format=form.name, num_inputs=module.in_features, bias=module.bias)
+
+
+def module_format(module: nn.Module) -> str:
+    """Name of the format of a layer's weight."""
+    if isinstance(module, QuantizedLinear):
+        return str(module.format)
+    assert isinstance(module, nn.Linear), f"{type(module).__name__} is no linear layer"
+    return format_of(module.weight.detach(), None, module.in_features).name
 
 
 def _replace(

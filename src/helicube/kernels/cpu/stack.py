@@ -16,16 +16,18 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from helicube.kernels.cpu.attention import ROTARY, cache_record, is_index
+from helicube.kernels.cpu.attention import ROTARY, NewToken, attend_token, cache_record, is_index
 from helicube.kernels.cpu.library import Library
 from helicube.kernels.cpu.matrix import PackedMatrix
-from helicube.kernels.cpu.products import rows_record
+from helicube.kernels.cpu.products import Norm, gate_up, linear, linear_group, linear_range, rows_record
+from helicube.kernels.triton.sampling_state import SamplingState
 
 __all__ = ["DecodeStack", "StackConfig", "StackLayer"]
 
 # native/types.h, Cache, Step. A Layer is matrices, numbers and pointers in turn.
 CACHE: Final = struct.Struct("=5q")
 STEP: Final = struct.Struct("=qq6qdddqq3q3q3qqqq3q")
+SAMPLER: Final = struct.Struct("=17q")
 NO_MATRIX: Final = bytes(56)
 
 
@@ -87,6 +89,7 @@ class DecodeStack:
             _check_shapes(config, layer)
         self._records: ctypes.Array[ctypes.c_char] | None = None
         self._cache: tuple[list[Tensor], list[Tensor]] = ([], [])
+        self._prefixes: list[int] = []
         self._rows = self._slots = 0
 
     @property
@@ -109,7 +112,7 @@ class DecodeStack:
             assert k.shape[1::2] == (c.num_kv_heads, c.head_dim), f"the cache is {tuple(k.shape)}"
         parts = zip(self.layers, keys, values, prefixes, strict=True)
         self._records = ctypes.create_string_buffer(b"".join(_layer_record(*part) for part in parts))
-        self._cache = (list(keys), list(values))
+        self._cache, self._prefixes = (list(keys), list(values)), list(prefixes)
         self._rows = min(len(k) for k in keys)
         self._slots = min(k.shape[2] - prefix for k, prefix in zip(keys, prefixes, strict=True))
 
@@ -126,23 +129,75 @@ class DecodeStack:
         Raises:
             IndexError: an id, position or row is beyond the token table or the cache.
         """
-        c, (low, high), rows = self.config, ids_range, len(ids_R)
+        (low, high), rows = ids_range, len(ids_R)
         numbers = [t for t in (ids_R, positions_R, cache_rows_R) if t is not None]
-        assert self._records is not None, "bind a cache first"
         assert 0 <= low <= high <= self.head.num_outputs, f"outputs {low} to {high} of {self.head.num_outputs}"
         assert all(is_index(t, rows) for t in numbers), "ids, positions and cache rows are int64, one per row"
         logits = torch.empty(rows, high - low)
-        packed = STEP.pack(
+        addresses = (ids_R.data_ptr(), positions_R.data_ptr(), 0 if cache_rows_R is None else cache_rows_R.data_ptr())
+        packed = self._record(rows, addresses, (low, high, *rows_record(logits)))
+        self.library.step(packed, torch.get_num_threads())
+        return logits
+
+    def decode(self, state: SamplingState, num_slots: int, count: int) -> None:
+        """Up to `count` whole steps of the first slots, sampling included; advances `state` in place.
+
+        Args:
+            state: on the CPU. Slots with nothing left to choose, or whose logits were not finite, are left alone.
+
+        Raises:
+            IndexError: an id, position or row is beyond the token table or the cache.
+        """
+        packed = self._record(0, (0, 0, 0), (0,) * 5)
+        self.library.decode(packed, _sampler_record(state, num_slots), count, torch.get_num_threads())
+
+    def _record(self, rows: int, addresses: tuple[int, ...], outputs: tuple[int, ...]) -> bytes:
+        """native/types.h, Step."""
+        assert self._records is not None, "bind a cache first"
+        c = self.config
+        return STEP.pack(
             *(ctypes.addressof(self._records), len(self.layers)),
             *(rows, c.width, c.num_heads, c.num_kv_heads, c.head_dim, c.hidden),
             *(c.norm_eps, c.qk_eps, c.head_dim**-0.5, ROTARY[c.rotary], self.table.data_ptr()),
             *rows_record(self.embedding),
-            *(ids_R.data_ptr(), positions_R.data_ptr(), 0 if cache_rows_R is None else cache_rows_R.data_ptr()),
+            *addresses,
             *(len(self.embedding), min(self._slots, len(self.table)), self._rows),
-            *(self.head.address, low, high, *rows_record(logits)),
+            *(self.head.address, *outputs),
         )
-        self.library.step(packed, torch.get_num_threads())
-        return logits
+
+    def step_by_operators(self, ids_R: Tensor, positions_R: Tensor, *, ids_range: tuple[int, int]) -> Tensor:
+        """The same as `step`, in five native calls per layer instead of one in all."""
+        library, c, rows = self.library, self.config, len(ids_R)
+        norm = Norm(kind="layer", eps=c.norm_eps)
+        x_RD = self.embedding[ids_R].float()
+        for layer, prefix, keys, values in zip(self.layers, self._prefixes, *self._cache, strict=True):
+            qkv = torch.cat(linear_group(library, x_RD, layer.qkv, norm=norm), dim=1)
+            k_at, v_at = c.num_heads * c.head_dim, (c.num_heads + c.num_kv_heads) * c.head_dim
+            token = NewToken(
+                q_norm=layer.q_norm, k_norm=layer.k_norm, norm_eps=c.qk_eps, rotary=c.rotary, table=self.table,
+                positions=positions_R, prefix=prefix,
+            )  # fmt: skip
+            parts = qkv[:, :k_at], qkv[:, k_at:v_at], qkv[:, v_at:]
+            attended = attend_token(library, parts, token, (keys[:rows], values[:rows]))
+            x_RD = linear(library, attended, layer.proj, residual=x_RD)
+            middle = gate_up(library, x_RD, layer.gate, layer.up, norm=norm)
+            x_RD = linear(library, middle, layer.down, residual=x_RD)
+        return linear_range(library, x_RD, self.head, ids_range, norm=norm)
+
+
+def _sampler_record(state: SamplingState, num_slots: int) -> bytes:
+    """native/types.h, Sampler."""
+    copies = len(state.tokens) // len(state.steps)
+    assert num_slots <= len(state.steps), f"{num_slots} slots of a state for {len(state.steps)}"
+    first = (state.steps, state.num_tokens, state.guidance, state.temperature, state.top_p, state.keys, state.ranges)
+    rest = (state.forced, state.ids, state.tokens, state.positions, state.lengths, state.failed)
+    assert all(t.is_contiguous() and t.device.type == "cpu" for t in (*first, *rest)), "the state is on the CPU"
+    return SAMPLER.pack(
+        *(num_slots, copies, state.ids.shape[1]),
+        *(t.data_ptr() for t in first),
+        len(state.ranges),
+        *(t.data_ptr() for t in rest),
+    )
 
 
 def _check_shapes(c: StackConfig, layer: StackLayer) -> None:

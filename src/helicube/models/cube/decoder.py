@@ -202,6 +202,15 @@ class CubeDecoder(nn.Module):
         self.ln_f = PlainLayerNorm(config.n_embd, config.eps)
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
 
+    @property
+    def device(self) -> torch.device:
+        return self.transformer.wte.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of activations; matrices may be quantised."""
+        return self.transformer.wte.weight.dtype
+
     @torch.no_grad()
     def adopt_codebook(self, codebook_KF: Tensor) -> None:
         """Replace the rows of the codes in the token table by the projected codebook of the tokenizer."""

@@ -1,21 +1,13 @@
 // The C interface that Python calls through ctypes. Every function returns 0, or 1 where memory ran
 // out, or 2 where an index would reach beyond the memory that it was given.
 
-#include "step.h"
+#include "decode.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
 using namespace hk;
-
-// The largest batch of rows that pass a block of weights together: their sums stay in the L2 cache.
-static const int64_t MAX_BATCH = 96;
-
-static Rows from_row(Rows rows, int64_t row) {
-    if (rows.data) rows.data += row * rows.stride * (rows.format == FLOAT32 ? 4 : 2);
-    return rows;
-}
 
 static bool all_below(const int64_t* numbers, int64_t count, int64_t limit) {
     for (int64_t i = 0; numbers && i < count; i++)
@@ -79,19 +71,21 @@ int hk_step(const Step* step, int64_t threads) {
     if (!step->cache_rows && step->rows > step->num_cache_rows) return 2;
     if (!all_below(step->cache_rows, step->rows, step->num_cache_rows)) return 2;
     return guarded(threads, [&](Team& team) {
-        for (int64_t row = 0; row < step->rows; row += MAX_BATCH) {
-            Step s = *step;
-            s.rows = std::min(MAX_BATCH, step->rows - row);
-            s.ids += row, s.positions += row;
-            // Rows of the cache follow the rows of the step unless they are given.
-            static thread_local Arena arena;
-            int64_t* cache_rows = (int64_t*)arena.get(s.rows * 8);
-            for (int64_t i = 0; i < s.rows; i++) cache_rows[i] = s.cache_rows ? s.cache_rows[row + i] : row + i;
-            s.cache_rows = cache_rows;
-            s.logits = from_row(s.logits, row);
-            run_step(team, s);
-        }
+        // Rows of the cache follow the rows of the step unless they are given.
+        static thread_local Arena arena;
+        int64_t* cache_rows = (int64_t*)arena.get(step->rows * 8);
+        for (int64_t i = 0; i < step->rows; i++) cache_rows[i] = step->cache_rows ? step->cache_rows[i] : i;
+        Step s = *step;
+        s.cache_rows = cache_rows;
+        run_rows(team, s);
     });
+}
+
+// `count` whole steps of the requests in `sampler`; those of `step` that depend on the rows are filled in here.
+int hk_decode(const Step* step, const Sampler* sampler, int64_t count, int64_t threads) {
+    bool sound = true;
+    int status = guarded(threads, [&](Team& team) { sound = run_decode(team, *step, *sampler, count); });
+    return status || sound ? status : 2;
 }
 
 // Asks for huge pages under memory that has not been touched yet: with small ones, reading weights waits for the page

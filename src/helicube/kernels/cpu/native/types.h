@@ -116,4 +116,21 @@ struct Step {
     Rows logits;
 };
 
+// Requests in slots, and how each chooses its ids: kernels/sampling_state.py describes the fields.
+struct Sampler {
+    // Slots that are looked at, logits per slot (1, or 2 with guidance), ids per request at most.
+    int64_t slots, copies, max_tokens;
+    int32_t* steps;
+    const int32_t* num_tokens;
+    const double* guidance;
+    const float *temperature, *top_p;
+    const int64_t* keys;
+    // Per step, the first id that may stand there and the one after the last.
+    const int32_t* ranges;
+    int64_t num_ranges;
+    const int64_t* forced;
+    int64_t *ids, *tokens;
+    int32_t *positions, *lengths, *failed;
+};
+
 }  // namespace hk

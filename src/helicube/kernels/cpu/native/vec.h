@@ -136,6 +136,25 @@ static inline vf vexp(vf x) {
     return p * (vf)((half + 127) << 23) * (vf)((power - half + 127) << 23);
 }
 
+// log(x) to about 1 ulp for normal x > 0: x = 2ⁿ · m, m in [√½, √2), and a polynomial in m − 1 (coefficients: Cephes, logf).
+static inline vf vlog(vf x) {
+    vi bits = (vi)x - 0x3f3504f3;
+    vf n = __builtin_convertvector(bits >> 23, vf);
+    vf r = (vf)((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
+    vf p = splat(7.0376836292e-2f);
+    p = fma(p, r, splat(-1.1514610310e-1f));
+    p = fma(p, r, splat(1.1676998740e-1f));
+    p = fma(p, r, splat(-1.2420140846e-1f));
+    p = fma(p, r, splat(1.4249322787e-1f));
+    p = fma(p, r, splat(-1.6668057665e-1f));
+    p = fma(p, r, splat(2.0000714765e-1f));
+    p = fma(p, r, splat(-2.4999993993e-1f));
+    p = fma(p, r, splat(3.3333331174e-1f));
+    vf square = r * r;
+    vf tail = fma(n, splat(-2.12194440e-4f), p * square * r) - 0.5f * square;
+    return fma(n, splat(0.693359375f), r + tail);
+}
+
 static inline vf silu(vf x) { return x / (vexp(-x) + 1.0f); }
 
 static inline float sum_lanes(vf x) {

@@ -1,4 +1,4 @@
-"""A Cube decoder's shape stream as one native call per step."""
+"""A Cube decoder's shape stream as the native kernels take it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ from helicube.models.cube.decoder import QK_EPS, CubeDecoder, DualBlock, QueryKe
 from helicube.nn.linear import packed_matrix
 from helicube.nn.mlp import SwiGLU
 
+__all__ = ["decode_stack"]
+
 
 def decode_stack(library: Library, decoder: CubeDecoder, max_tokens: int) -> DecodeStack:
+    """All layers, token table and head. Quantized layers are shared, others are copied.
+
+    Args:
+        max_tokens: positions of the rotary table.
+    """
     c = decoder.config
 
     def packed(module: nn.Module) -> PackedMatrix:

@@ -1,0 +1,89 @@
+"""From a decoder and options to an engine."""
+
+from __future__ import annotations
+
+import torch
+
+from helicube.engine.engine import Engine
+from helicube.engine.faults import device_faults
+from helicube.engine.kv_cache import KVCache
+from helicube.engine.launch_runner import LaunchRunner
+from helicube.engine.native_steps import NativeLogits, NativeSteps, bound_stack
+from helicube.engine.options import EngineOptions, Resolved, resolve
+from helicube.engine.request import IdPlan
+from helicube.engine.runner import CubeRunner
+from helicube.errors import InputError
+from helicube.kernels.choose import facts_of
+from helicube.kernels.cpu.library import Library, load
+from helicube.kernels.triton.sampling_state import SamplingState
+from helicube.models.cube.decoder import CubeDecoder
+from helicube.nn.cache import CacheSpec
+from helicube.nn.linear import module_format
+
+__all__ = ["make_engine", "resolve_for"]
+
+# More rows than any machine decodes side by side: a slip of the keyboard, not a plan.
+MAX_SLOTS = 4096
+
+
+def resolve_for(decoder: CubeDecoder, options: EngineOptions) -> Resolved:
+    """What options come to for a decoder where it is.
+
+    Raises:
+        DeviceError: kernels or a format were asked for by name that the device cannot have.
+    """
+    return resolve(options, module_format(decoder.lm_head), facts_of(decoder.device))
+
+
+def make_engine(
+    decoder: CubeDecoder,
+    spec: CacheSpec,
+    plan: IdPlan,
+    *,
+    num_slots: int,
+    guided: bool = True,
+    options: EngineOptions | None = None,
+) -> Engine:
+    """An engine for a decoder, whose matrices are in the format that they shall have.
+
+    Args:
+        spec: what the decoder keeps per row.
+        num_slots: requests decoded side by side.
+        guided: whether requests may ask for guidance.
+
+    Raises:
+        InputError: the number of slots is out of range.
+        DeviceError: the device cannot have what the options name, or no memory is left for so many slots.
+    """
+    options = options or EngineOptions()
+    if not 1 <= num_slots <= MAX_SLOTS:
+        raise InputError(f"{num_slots} objects at once are out of range; choose 1 to {MAX_SLOTS}")
+    resolved = resolve_for(decoder, options)
+    with device_faults(f"the set-up of {num_slots} slots"), torch.inference_mode():
+        native = load() if resolved.kernels.implementation == "native" else None
+        store = None if native is None else _native_cache(native, decoder, spec, num_slots * (1 + int(guided)))
+        runner = CubeRunner(decoder, spec, num_slots=num_slots, guided=guided, cache=options.cache, store=store)
+        if native is not None:
+            return Engine(_native_runner(native, runner, plan, options, graph=resolved.graph), plan)
+        if resolved.graph or resolved.kernels.implementation == "triton":
+            from helicube.engine.device_steps import launch_runner
+
+            return Engine(launch_runner(runner, plan, options, resolved), plan, device=decoder.device)
+    return Engine(runner, plan, device=decoder.device)
+
+
+def _native_cache(library: Library, decoder: CubeDecoder, spec: CacheSpec, rows: int) -> KVCache:
+    # float32 weights promise the ids of the plain path; other formats round far more than keys in bf16 do.
+    dtype = torch.float32 if module_format(decoder.lm_head) == "float32" else torch.bfloat16
+    return KVCache(spec, rows, dtype=dtype, zeros=library.memory.zeros)
+
+
+def _native_runner(
+    library: Library, runner: CubeRunner, plan: IdPlan, options: EngineOptions, *, graph: bool
+) -> CubeRunner | LaunchRunner:
+    stack = bound_stack(library, runner.decoder, runner.cache)
+    if not graph:
+        runner.step_rows = NativeLogits(stack, plan)
+        return runner
+    state = SamplingState.empty(runner.num_slots, runner.copies, runner.cache.spec.max_tokens, plan.ranges)
+    return LaunchRunner(runner, state, NativeSteps(stack, state), steps_per_launch=options.steps_per_launch)
