@@ -24,9 +24,9 @@ SAMPLINGS = (
 )
 
 
-def make_decoder() -> CubeDecoder:
+def make_decoder(n_head: int = 2) -> CubeDecoder:
     torch.manual_seed(0)
-    config = DecoderConfig(n_layer=1, n_single_layer=1, n_head=2, n_embd=32, shape_model_vocab_size=VOCAB,
+    config = DecoderConfig(n_layer=1, n_single_layer=1, n_head=n_head, n_embd=32, shape_model_vocab_size=VOCAB,
                            shape_model_embed_dim=4, text_model_embed_dim=8)  # fmt: skip
     return CubeDecoder(config).eval().requires_grad_(False)
 

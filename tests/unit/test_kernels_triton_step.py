@@ -19,10 +19,10 @@ def _few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "tile_for", lambda _: tiles.Tile(block_n=128, block_k=128))
 
 
-@pytest.mark.parametrize("weights", ["auto", "int8"])
-def test_ids_of_the_plain_engine(weights: str) -> None:
-    decoder = make_decoder().to(DEVICE)
-    requests = make_requests(decoder, (4, 2, 3))
+@pytest.mark.parametrize(("weights", "lengths"), [("auto", (3, 1, 2)), ("int8", (2,))])
+def test_ids_of_the_plain_engine(weights: str, lengths: tuple[int, ...]) -> None:
+    decoder = make_decoder(n_head=1).to(DEVICE)
+    requests = make_requests(decoder, lengths)
     got = ids_of(launching_engine(decoder, 2, implementation="triton", steps_per_launch=2, weights=weights), requests)
     if weights == "int8":
         # The plain decoder on the numbers that int8 stands for.
@@ -31,12 +31,12 @@ def test_ids_of_the_plain_engine(weights: str) -> None:
             if isinstance(layer, torch.nn.Linear) and any(part in name for part in stream):
                 layer.weight.copy_(dequantize(*quantize(layer.weight, form), form, layer.in_features))
     assert got == ids_of(plain_engine(decoder), requests)
-    assert len({tuple(row) for row in got}) == 3
+    assert len({tuple(row) for row in got}) == len(lengths)
 
 
 @torch.inference_mode()
 def test_the_plain_step_is_the_twin_of_the_step_of_kernels() -> None:
-    decoder = make_decoder().to(DEVICE)
+    decoder = make_decoder(n_head=1).to(DEVICE)
     requests = make_requests(decoder, (5, 4, 3))
     engines = [launching_engine(decoder, 4, implementation=kind, steps_per_launch=1) for kind in ("triton", "torch")]
     for engine in engines:
