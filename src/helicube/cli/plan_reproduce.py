@@ -16,7 +16,7 @@ def command(output: Path | None) -> None:
     from helicube.cli.tables import print_tables
     from helicube.planner.output import write_text
     from helicube.planner.report import markdown
-    from helicube.planner.reproduce import reproduction_tables
+    from helicube.planner.reproduce_report import reproduction_tables
 
     tables = reproduction_tables()
     print_tables(tables)

@@ -11,8 +11,9 @@ from helicube.errors import InputError
 from helicube.planner.constants import EngineConstants, GpuConstants
 from helicube.planner.constants_file import write_constants
 from helicube.planner.errors_table import summarise
-from helicube.planner.fit_kernels import KernelFit, fit_gpu
-from helicube.planner.fit_serving import fit_engines
+from helicube.planner.fit_kernels import fit_gpu
+from helicube.planner.fit_serving import ServingFit, fit_engines
+from helicube.planner.kernel_fit import KernelFit
 from helicube.planner.kernel_tables import find_gpus
 from helicube.planner.report import Table
 from helicube.planner.serving_table import read_serving
@@ -32,10 +33,28 @@ def _fit_table(name: str, fits: list[KernelFit]) -> Table:
     return Table(title=f"{name}: fitted against measured kernels", header=header, rows=tuple(rows))
 
 
+def _bound_table(fits: dict[str, list[KernelFit]]) -> Table:
+    """Constants that ended on an end of their range."""
+    rows = tuple((name, fit.name, ", ".join(fit.on_bound)) for name, own in fits.items() for fit in own if fit.on_bound)
+    title = "Warning: constants on an end of their range, which the tables do not identify"
+    return Table(title=title, header=("GPU", "operation", "constants"), rows=rows)
+
+
+def _moved_table(fit: ServingFit) -> Table:
+    """Constants of engines that left their prior by more than a factor of 2."""
+    factor = {name: fit.values[name] / prior for name, prior in fit.priors.items()}
+    moved = sorted(
+        (name for name in factor if abs(np.log2(factor[name])) > 1.0), key=lambda name: -abs(np.log(factor[name]))
+    )
+    rows = tuple((name, f"{fit.priors[name]:.3g}", f"{fit.values[name]:.3g}", f"{factor[name]:.2f}") for name in moved)
+    title = f"Engines: {len(fit.priors)} constants fitted, {len(moved)} of them moved by more than a factor of 2"
+    return Table(title=title, header=("constant", "prior", "fitted", "fitted / prior"), rows=rows)
+
+
 _Constants = tuple[dict[str, GpuConstants], dict[str, EngineConstants]]
 
 
-def _serving(path: Path, gpus: dict[str, GpuConstants]) -> tuple[_Constants, Table]:
+def _serving(path: Path, gpus: dict[str, GpuConstants]) -> tuple[_Constants, list[Table]]:
     rows = [row for row in read_serving(path) if not row.speculative and row.tpot_s > 0]
     if not rows:
         raise InputError(f"{path} holds no measured row without speculative decoding; engines cannot be fitted to it")
@@ -47,11 +66,12 @@ def _serving(path: Path, gpus: dict[str, GpuConstants]) -> tuple[_Constants, Tab
         own = np.array([row.engine == name for row in rows])
         summary = summarise(errors[own])
         source = f"{summary.count} served runs of {path.name}, median error {summary.median_absolute:.1%} (in the fit)"
-        engines[name] = replace(engine, source=source)
+        models = tuple(sorted({row.model.name for row in rows if row.engine == name}))
+        engines[name] = replace(engine, source=source, models=models)
         body.append((name, *summary.cells))
     header = ("engine", "rows", "median |error|", "mean |error|", "within 20 %", "bias")
     title = "Engines: fitted against measured TPOT (in the fit)"
-    return (fit.gpus, engines), Table(title=title, header=header, rows=tuple(body))
+    return (fit.gpus, engines), [Table(title=title, header=header, rows=tuple(body)), _moved_table(fit)]
 
 
 def calibrate(kernels: Path, output: Path, *, serving: Path | None = None, plots: Path | None = None) -> list[Table]:
@@ -71,22 +91,23 @@ def calibrate(kernels: Path, output: Path, *, serving: Path | None = None, plots
     if not output.parent.is_dir():
         raise InputError(f"folder {output.parent} does not exist; make it first")
     gpus: dict[str, GpuConstants] = {}
-    tables: list[Table] = []
+    every: dict[str, list[KernelFit]] = {}
     for name, folder in folders.items():
         gpus[name], fits = fit_gpu(load_hardware(name), folder)
-        tables.append(_fit_table(name, fits))
+        every[name] = fits
         if plots is not None:
             from helicube.planner.chart_image import draw_errors, draw_fits
 
             plots.mkdir(parents=True, exist_ok=True)
             draw_fits(name, fits, plots / f"calibration-{name}.png")
             draw_errors(name, fits, plots / f"calibration-{name}-error.png")
+    tables = [*(_fit_table(name, fits) for name, fits in every.items()), _bound_table(every)]
     shipped_gpus, engines = shipped_constants()
     if serving is None:
         gpus = {name: _with_scales(gpu, shipped_gpus.get(name)) for name, gpu in gpus.items()}
     else:
-        (gpus, engines), table = _serving(serving, gpus)
-        tables.append(table)
+        (gpus, engines), more = _serving(serving, gpus)
+        tables += more
     write_constants(output, gpus, engines)
     return tables
 

@@ -36,7 +36,7 @@ class Candidate:
     phases_s: dict[str, float]
     # Seconds by phase.
     memory_bytes: dict[str, float]
-    # weights, cache, activations, reserve, free, on the fullest GPU.
+    # weights, cache, activations, free, and the tenth left to the driver, on the fullest GPU; they sum to "capacity".
     kind: Kind
     outside: tuple[str, ...]
     # What lies outside the calibrated range.
@@ -89,8 +89,8 @@ def make_candidate(s: Setting, layouts: LayoutArrays, i: int, batch: float, cont
     return Candidate(
         family=FAMILIES[int(x.family[0])], layout=x.describe(0), helix=x.helix_layout(0), overlap=bool(x.overlap[0]),
         num_gpus=int(x.num_gpus[0]), batch=int(batch), ttl_s=sum(phases.values()), phases_s=phases,
-        memory_bytes={**memory, "reserve": m.reserve, "capacity": m.capacity}, kind=s.kind,
-        outside=tuple(range_remarks(s, x, b, context)),
+        memory_bytes={**memory, "kept free": s.hardware.hbm_bytes - m.capacity, "capacity": s.hardware.hbm_bytes},
+        kind=s.kind, outside=tuple(range_remarks(s, x, b, context)),
     )  # fmt: skip
 
 

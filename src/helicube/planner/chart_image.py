@@ -13,7 +13,7 @@ import numpy as np
 from helicube.errors import InputError, MissingExtraError
 from helicube.planner.answer import Answer
 from helicube.planner.crossover import Crossover
-from helicube.planner.fit_kernels import KernelFit
+from helicube.planner.kernel_fit import KernelFit
 from helicube.planner.layouts import FAMILIES
 from helicube.planner.pareto import frontier
 

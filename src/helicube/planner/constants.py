@@ -10,14 +10,17 @@ __all__ = [
     "AttentionConstants",
     "CollectiveConstants",
     "EngineConstants",
+    "FitRange",
+    "FusedConstants",
     "GemmConstants",
     "GpuConstants",
     "Kind",
     "MoeConstants",
-    "OneShotConstants",
 ]
 
-Kind = Literal["measured", "fitted", "bound"]
+Kind = Literal["measured", "fitted", "assumed", "bound"]
+# measured: read from a table. fitted: computed with constants fitted to tables. assumed: with a stated constant that no
+# table decides. bound: from peak rates, without any overhead.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +50,7 @@ class AttentionConstants:
     split_s: float
     # Seconds per square root of the cached tokens of one sequence: the serial part of a split cache.
     query_passes: float
-    # Passes over queries and outputs, in units of their bytes at peak bandwidth.
+    # Time per query row in units of one pass over queries and outputs at peak bandwidth; takes up merging splits too.
     launch_s: float
     # Fixed time of one stand-alone call.
     linear_beyond: float = math.inf
@@ -87,16 +90,35 @@ class CollectiveConstants:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OneShotConstants:
-    """Fused all-reduce kernels: every rank reads all others (one-shot), or scatters and gathers (two-shot)."""
+class FusedConstants:
+    """A fused all-reduce kernel: t = base + step·log2(n) + bytes/(link·efficiency)."""
 
     base_s: float
+    # Latency of the smallest call.
     step_s: float
+    # Latency for each doubling of the ranks.
     efficiency: float
-    two_base_s: float
-    two_step_s: float
-    two_efficiency: float
-    # As in CollectiveConstants, for each of the two kernels.
+    # Share of link bandwidth.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FitRange:
+    """Ends of the tables that the constants were fitted to; a point beyond one is extrapolated."""
+
+    max_rows: int
+    # Tokens of a GEMM or of an expert layer.
+    min_columns: int
+    # Columns of a GEMM.
+    min_inner: int
+    # Inner dimension of a GEMM.
+    max_cached_tokens: int
+    # Of one sequence on one GPU.
+    max_sequences: int
+    # Of one decode attention call.
+    min_expert_columns: int
+    # Columns of an expert's shard.
+    max_ranks: int
+    # Widest collective.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,12 +137,14 @@ class GpuConstants:
     # By weight format: bf16, fp8, fp4.
     collectives: dict[str, CollectiveConstants]
     # all_gather, all_reduce, alltoall, reduce_scatter.
-    one_shot: OneShotConstants
-    # Fused all-reduce.
+    one_shot: FusedConstants
+    # Fused all-reduce in which every rank reads all others.
+    two_shot: FusedConstants
+    # The same that scatters and gathers.
     generation: str
-    # hopper or blackwell: GPUs that run the same kernels.
-    max_ranks: int
-    # Widest collective in the tables.
+    # GPUs that run the same kernels, such as hopper or blackwell.
+    range: FitRange | None
+    # None for peak rates, which were fitted to nothing.
     fused_moves: bool = True
     # Engines have fused gathers and exchanges beside NCCL's; false only when a sensitivity is asked for.
 
@@ -133,6 +157,8 @@ class EngineConstants:
     # vllm, trtllm, sglang; "bound" has no overhead.
     source: str
     # Rows and error of the fit.
+    models: tuple[str, ...] = ()
+    # Models among those rows; of others the error is unknown.
     step_s: float = 0.0
     # Host time of one decode step.
     request_s: float = 0.0
@@ -151,15 +177,15 @@ class EngineConstants:
     # Fixed time of one MoE layer (routing, permutation, launches), by GPU generation.
     linear_s: float = 0.0
     # Fixed time of one linear-attention layer.
-    collective_s: float = 0.0
+    collective_step_s: float = 0.0
     # Added to each collective for each doubling of the ranks: launch and waiting for the slowest.
-    eager_layer_s: float = 100e-6
-    # Launch-bound time of one layer without a captured graph, prefill included.
+    prefill_layer_s: float = 0.0
+    # Launch-bound time of one layer in prefill, which runs without a captured graph.
     prefill_efficiency: dict[str, float] = field(default_factory=dict)
     # Share of peak FLOP/s in prefill, by math format; "moe" multiplies it for experts.
     linear_prefill_s: float = 0.0
     # Seconds per token and value channel of a linear-attention layer in prefill, on one GPU.
     interleave: float = 1.0
     # Share of other requests' prefill that delays a decoding one.
-    mixed: bool = False
+    chunked_prefill: bool = False
     # Prefill chunks ride in decode steps and share their reads of the weights.

@@ -15,10 +15,11 @@ from helicube.planner.constants import (
     AttentionConstants,
     CollectiveConstants,
     EngineConstants,
+    FitRange,
+    FusedConstants,
     GemmConstants,
     GpuConstants,
     MoeConstants,
-    OneShotConstants,
 )
 from helicube.planner.output import write_text
 from helicube.specs.names import nearest_names
@@ -27,7 +28,8 @@ __all__ = ["constants_from_toml", "constants_to_toml", "write_constants"]
 
 _HEADER = """\
 # Written by `helicube plan calibrate`. Times in seconds, efficiencies as shares of the GPU's own peaks.
-# gpu.*: fitted to kernel tables; serving_scale and engine.*: fitted to served requests (docs/planner.md).
+# gpu.*: fitted to the kernel tables of aiconfigurator-core 0.12.0 (NVIDIA, Apache-2.0), which do not ship;
+# serving_scale and engine.*: fitted to the served requests of the same package (docs/planner.md).
 """
 
 
@@ -43,7 +45,7 @@ def _build(kind: type, data: dict[str, Any], where: str) -> Any:
 
 
 def _gpu(name: str, data: dict[str, Any]) -> GpuConstants:
-    parts: dict[str, Any] = {"name": name, **{key: data[key] for key in ("source", "generation", "max_ranks")}}
+    parts: dict[str, Any] = {"name": name, **{key: data[key] for key in ("source", "generation")}}
     kinds = {
         "gemm": GemmConstants,
         "attention": AttentionConstants,
@@ -52,7 +54,8 @@ def _gpu(name: str, data: dict[str, Any]) -> GpuConstants:
     }
     for part, kind in kinds.items():
         parts[part] = {key: _build(kind, value, f"{name}.{part}.{key}") for key, value in data[part].items()}
-    parts["one_shot"] = _build(OneShotConstants, data["one_shot"], f"{name}.one_shot")
+    for part, kind in {"one_shot": FusedConstants, "two_shot": FusedConstants, "range": FitRange}.items():
+        parts[part] = _build(kind, data[part], f"{name}.{part}")
     return GpuConstants(**parts)
 
 
@@ -70,7 +73,9 @@ def constants_from_toml(text: str) -> tuple[dict[str, GpuConstants], dict[str, E
     except KeyError as error:
         raise InputError(f"the constants file lacks {error}; run helicube plan calibrate") from error
     engines = {
-        name: _build(EngineConstants, {"name": name, **table}, f"engine.{name}")
+        name: _build(
+            EngineConstants, {"name": name, **table, "models": tuple(table.get("models", ()))}, f"engine.{name}"
+        )
         for name, table in data.get("engine", {}).items()
     }
     return gpus, engines
@@ -82,6 +87,8 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping):
         finite = {key: inner for key, inner in value.items() if inner != math.inf}
         return "{ " + ", ".join(f"{key} = {_value(inner)}" for key, inner in finite.items()) + " }"
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(_value(inner) for inner in value) + "]"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -95,11 +102,7 @@ def _table(name: str, values: Mapping[str, Any]) -> list[str]:
     nested = {key: value for key, value in plain.items() if isinstance(value, Mapping) and key != "prefill_efficiency"}
     lines = [f"[{name}]"] + [f"{key} = {_value(value)}" for key, value in plain.items() if key not in nested]
     for key, value in nested.items():
-        inner_maps = all(isinstance(inner, Mapping) for inner in value.values())
-        if inner_maps:
-            lines += ["", f"[{name}.{key}]"] + [f"{fmt} = {_value(inner)}" for fmt, inner in value.items()]
-        else:
-            lines += ["", f"[{name}.{key}]"] + [f"{field} = {_value(inner)}" for field, inner in value.items()]
+        lines += ["", f"[{name}.{key}]"] + [f"{field} = {_value(inner)}" for field, inner in value.items()]
     return [*lines, ""]
 
 

@@ -47,7 +47,7 @@ def collective_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineCon
     c = gpu.collectives[op]
     n = np.asarray(ranks, dtype=np.float64)
     doublings = np.log2(np.maximum(n, 1.0))
-    latency = c.base_s + (c.step_s + engine.collective_s) * doublings
+    latency = c.base_s + (c.step_s + engine.collective_step_s) * doublings
     bandwidth, added = _link(hardware, n, op)
     time = latency + added + np.divide(received_bytes, bandwidth * c.efficiency)
     if c.root_s:
@@ -66,10 +66,10 @@ def all_reduce_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineCon
     best = collective_time(hardware, gpu, engine, "all_reduce", ranks=n, received_bytes=ring_bytes)
     if hardware.link_kind == "pcie":
         return best
-    c, doublings = gpu.one_shot, np.log2(np.maximum(n, 1.0))
-    one = c.base_s + c.step_s * doublings + (n - 1.0) * buffer_bytes * (1 / (hardware.link_bytes_per_s * c.efficiency))
-    two = c.two_base_s + c.two_step_s * doublings + ring_bytes * (1 / (hardware.link_bytes_per_s * c.two_efficiency))
-    fused = np.minimum(one, two) + engine.collective_s * doublings
+    a, b, doublings = gpu.one_shot, gpu.two_shot, np.log2(np.maximum(n, 1.0))
+    one = a.base_s + a.step_s * doublings + (n - 1.0) * buffer_bytes * (1 / (hardware.link_bytes_per_s * a.efficiency))
+    two = b.base_s + b.step_s * doublings + ring_bytes * (1 / (hardware.link_bytes_per_s * b.efficiency))
+    fused = np.minimum(one, two) + engine.collective_step_s * doublings
     return np.where((n > 1) & (n <= hardware.link_domain), np.minimum(best, fused), best)
 
 
@@ -86,5 +86,5 @@ def move_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants
         return best
     c, doublings = gpu.one_shot, np.log2(np.maximum(n, 1.0))
     volume = np.multiply(received_bytes, 1 / (hardware.link_bytes_per_s * c.efficiency))
-    fused = c.base_s + (c.step_s + engine.collective_s) * doublings + volume
+    fused = c.base_s + (c.step_s + engine.collective_step_s) * doublings + volume
     return np.where((n > 1) & (n <= hardware.link_domain), np.minimum(best, fused), best)

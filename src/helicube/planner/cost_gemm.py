@@ -7,17 +7,27 @@ import numpy as np
 from helicube.planner.arrays import Array, Number, combine
 from helicube.planner.constants import GemmConstants
 from helicube.specs.hardware import HardwareSpec
+from helicube.specs.precision import BLOCK_FP8, PRECISIONS
 
-__all__ = ["FORMAT_BYTES", "GEMM_MATH", "gemm_time"]
+__all__ = ["FORMAT_BYTES", "GEMM_MATH", "gemm_time", "shard_width"]
 
+_FORMATS = {**PRECISIONS, BLOCK_FP8.name: BLOCK_FP8}
 # Bytes per weight, scales included, by format of the GEMM kernel.
-FORMAT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "fp4": 0.5625, "int4": 0.5625}
+FORMAT_BYTES = {name: p.stored_bytes for name, p in _FORMATS.items()}
 # Tensor-core rate that each kernel format runs at.
-GEMM_MATH = {"bf16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "fp4": "fp4", "int4": "bf16"}
+GEMM_MATH = {name: p.math for name, p in _FORMATS.items()}
+# Columns that share a scale: a shard of an FFN's width is a whole number of them.
+_SCALE_COLUMNS = {"fp4": 16.0}
 
 # Rows and columns of one output tile, and tiles that run at once: the scale at which a matrix stops filling the GPU.
 _TILE = 128
 _PARALLEL_TILES = 140
+
+
+def shard_width(size: float, ranks: Number, fmt: str) -> Array:
+    """Columns of an FFN's shard on one GPU: ⌈size / ranks⌉, for fp4 a multiple of the 16 that share a scale."""
+    block = _SCALE_COLUMNS.get(fmt, 1.0)
+    return block * np.ceil(size / (block * np.asarray(ranks, dtype=np.float64)))
 
 
 def gemm_time(hardware: HardwareSpec, c: GemmConstants, fmt: str, *, m: Number, n: Number, k: Number) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from helicube.planner.arrays import Array, Number, combine
 from helicube.planner.constants import MoeConstants
-from helicube.planner.cost_gemm import FORMAT_BYTES, GEMM_MATH
+from helicube.planner.cost_gemm import FORMAT_BYTES, GEMM_MATH, shard_width
 from helicube.specs.hardware import HardwareSpec
 from helicube.specs.model import FfnSpec
 
@@ -101,7 +101,7 @@ def moe_time(hardware: HardwareSpec, c: MoeConstants, f: FfnSpec, fmt: str, *, h
     hit = busiest_experts(f.num_experts, ep, hit_share(f.num_experts, f.top_k, tokens, c.spread))
     # Each expert that is hit has a token at least: chance alone loads the busiest rank of few tokens.
     busiest = np.maximum(routed * hot, hit)
-    width = 3.0 * hidden * np.ceil(f.expert_size / np.asarray(tpf, dtype=np.float64))
+    width = 3.0 * hidden * shard_width(f.expert_size, tpf, fmt)
     math = GEMM_MATH[fmt] if hardware.flops(GEMM_MATH[fmt]) else "bf16"
     read = hit * width * (FORMAT_BYTES[fmt] * c.serving_scale / (hardware.hbm_bytes_per_s * c.hbm_efficiency))
     flops = width * busiest * (2.0 * c.serving_scale / (hardware.flops(math) * c.math_efficiency))

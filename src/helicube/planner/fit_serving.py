@@ -1,7 +1,7 @@
 """Fit the constants of engines to served requests.
 
-Few constants, each with a physical meaning and a prior; the fit minimises a robust log error plus the distance to the
-priors, so that what the data do not decide stays where physics puts it.
+Each constant has a physical meaning and a prior; the fit minimises a robust log error plus the distance to the priors,
+so that what the data do not decide stays where physics puts it. How many there are, and how far they moved, is printed.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from helicube.planner.arrays import Array
 from helicube.planner.constants import EngineConstants, GpuConstants
-from helicube.planner.fit_kernels import GENERATIONS
 from helicube.planner.predict_rows import RowGroup, group_rows, predict_group
 from helicube.planner.serving_table import ServingRow
 
 __all__ = ["ServingFit", "fit_engines"]
 
-_MIXED = ("trtllm", "vllm")
-# Engines that put prefill chunks into decode steps by default; SGLang runs them apart.
+_CHUNKED_PREFILL = ("trtllm", "vllm")
+# Engines that put prefill chunks into decode steps by default (vLLM's V1 engine; TensorRT-LLM's in-flight batching with
+# chunked context); SGLang runs a prefill batch apart unless --enable-mixed-chunk is given.
 
 _STEP = 1e-4
 # Relative step of the finite differences.
@@ -48,7 +47,7 @@ def _always(_: RowGroup) -> bool:
 
 
 def _is_generation(group: RowGroup, name: str) -> bool:
-    return GENERATIONS.get(group.hardware.calibrated_as) == name
+    return group.hardware.generation == name
 
 
 def _shared() -> list[_Constant]:
@@ -76,10 +75,10 @@ def _shared() -> list[_Constant]:
     return found
 
 
-def _scales() -> list[_Constant]:
+def _scales(generations: Sequence[str]) -> list[_Constant]:
     """Time of tuned kernels over that of the tables, by generation and format."""
     found = []
-    for generation in ("hopper", "blackwell"):
+    for generation in generations:
         for fmt in ("bf16", "fp8", "fp8_block", "fp4"):
 
             def weights(g: RowGroup, generation: str = generation, fmt: str = fmt) -> bool:
@@ -105,9 +104,9 @@ def _per_engine(engine: str) -> list[_Constant]:
     def mine(g: RowGroup) -> bool:
         return g.engine == engine
 
-    priors = {"layer_s": (6e-6, 0.5), "step_s": (0.5e-3, 0.5), "request_s": (5e-6, 0.5), "collective_s": (2e-6, 0.5),
-              "attention_scale": (1.0, 0.15), "attention_s": (5e-6, 0.5), "eager_layer_s": (150e-6, 0.5),
-              "prefill": (1.0, 0.2), "interleave": (1.0, 0.2)}  # fmt: skip
+    priors = {"layer_s": (6e-6, 0.5), "step_s": (0.5e-3, 0.5), "request_s": (5e-6, 0.5),
+              "collective_step_s": (2e-6, 0.5), "attention_scale": (1.0, 0.15), "attention_s": (5e-6, 0.5),
+              "prefill_layer_s": (150e-6, 0.5), "prefill": (1.0, 0.2), "interleave": (1.0, 0.2)}  # fmt: skip
     if engine == "trtllm":
         # The kernel tables measure this engine's own attention kernels.
         priors["attention_scale"] = (1.0, 1e-3)
@@ -129,6 +128,8 @@ class ServingFit:
 
     values: dict[str, float]
     # Constants by name.
+    priors: dict[str, float]
+    # Where each would be without data.
     engines: dict[str, EngineConstants]
     gpus: dict[str, GpuConstants]
 
@@ -145,18 +146,19 @@ def _engine(name: str, v: Mapping[str, Any]) -> EngineConstants:
     scale = v[f"{name}.prefill"]
     # No kernel beats the peak of the tensor cores.
     shares = {fmt: np.minimum(1.0, v[f"prefill.{fmt}"] * scale) for fmt in ("bf16", "fp8", "fp8_block", "fp4")}
-    own = {key: v[f"{name}.{key}"] for key in ("layer_s", "step_s", "request_s", "collective_s", "attention_scale",
-                                               "attention_s", "eager_layer_s", "interleave")}  # fmt: skip
+    own = {key: v[f"{name}.{key}"] for key in ("layer_s", "step_s", "request_s", "collective_step_s", "attention_scale",
+                                               "attention_s", "prefill_layer_s", "interleave")}  # fmt: skip
     shared = {key: v[key] for key in ("gemm_s", "qk_norm_s", "linear_s", "linear_prefill_s")}
-    moe = {generation: v[f"{name}.moe"] * v[f"moe_s.{generation}"] for generation in ("hopper", "blackwell")}
+    launch = {key.removeprefix("moe_s."): value for key, value in v.items() if key.startswith("moe_s.")}
+    moe = {generation: v[f"{name}.moe"] * seconds for generation, seconds in launch.items()}
     return EngineConstants(
-        name=name, source="", prefill_efficiency={**shares, "moe": v["prefill.moe"]}, moe_s=moe, mixed=name in _MIXED,
-        **shared, **own,
+        name=name, source="", prefill_efficiency={**shares, "moe": v["prefill.moe"]}, moe_s=moe,
+        chunked_prefill=name in _CHUNKED_PREFILL, **shared, **own,
     )  # fmt: skip
 
 
 def _gpu(gpu: GpuConstants, v: Mapping[str, Any]) -> GpuConstants:
-    generation = GENERATIONS[gpu.name]
+    generation = gpu.generation
     gemm = {fmt: replace(c, serving_scale=v[f"gemm.{generation}.{fmt}"]) for fmt, c in gpu.gemm.items()}
     moe = {fmt: replace(c, serving_scale=v[f"moe.{generation}.{fmt}"]) for fmt, c in gpu.moe.items()}
     return replace(gpu, gemm=gemm, moe=moe)
@@ -169,7 +171,8 @@ class _Problem:
         self.groups = group_rows(rows)
         self.gpus = gpus
         self.engines = engines
-        every = [*_shared(), *_scales(), *(c for name in engines for c in _per_engine(name))]
+        generations = sorted({gpu.generation for gpu in gpus.values()})
+        every = [*_shared(), *_scales(generations), *(c for name in engines for c in _per_engine(name))]
         self.constants = [c for c in every if any(c.touches(g) for g in self.groups)]
         self.rest = {c.name: c.prior for c in every}
         self.start = np.log([c.prior for c in self.constants])
@@ -229,11 +232,7 @@ def fit_engines(rows: Sequence[ServingRow], gpus: Mapping[str, GpuConstants], *,
     )
     v = problem.values(found.x)
     return ServingFit(
-        values=v, engines={name: _engine(name, v) for name in problem.engines},
+        values=v, priors={c.name: c.prior for c in problem.constants},
+        engines={name: _engine(name, v) for name in problem.engines},
         gpus={name: _gpu(gpu, v) for name, gpu in gpus.items()},
     )  # fmt: skip
-
-
-def chosen_rows(rows: Sequence[ServingRow], mask: NDArray[np.bool_]) -> list[ServingRow]:
-    """The rows where `mask` is true."""
-    return [row for row, keep in zip(rows, mask, strict=True) if keep]

@@ -1,4 +1,4 @@
-"""Memory of one GPU: weights, cache, activations, reserve.
+"""Memory of one GPU: weights, cache, activations.
 
 Axes: n points, each a layout with a batch and a context.
 """
@@ -10,17 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from helicube.planner.arrays import Array, Number, ceil_div
-from helicube.planner.cost_gemm import FORMAT_BYTES
+from helicube.planner.cost_gemm import FORMAT_BYTES, shard_width
 from helicube.planner.layouts import LayoutArrays
 from helicube.planner.point import ranks_of
 from helicube.planner.setting import Setting
 
-__all__ = ["RESERVE_BYTES", "USABLE_SHARE", "Memory", "memory_of", "weight_bytes"]
+__all__ = ["USABLE_SHARE", "Memory", "memory_of", "weight_bytes"]
 
-# Engines leave a tenth to the allocator, to graphs and to peaks (vLLM's gpu_memory_utilization is 0.9 by default).
+# Engines leave a tenth to the driver, communication buffers, graphs and fragments (vLLM's gpu_memory_utilization and
+# TensorRT-LLM's free_gpu_memory_fraction are 0.9 by default).
 USABLE_SHARE = 0.9
-# Driver context, communication buffers, captured graphs.
-RESERVE_BYTES = 3e9
+# Tokens of the largest step: a chunk of prefill (vLLM's and TensorRT-LLM's default max_num_batched_tokens, 8,192).
+_CHUNK_TOKENS = 8192.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,14 +31,13 @@ class Memory:
     weights: Array
     cache: Array
     activations: Array
-    reserve: float
     capacity: float
-    # What the reserve, weights, cache and activations must fit into.
+    # What weights, cache and activations must fit into: nine tenths of the GPU.
 
     @property
     def used(self) -> Array:
         """(n,) bytes needed."""
-        return self.weights + self.cache + self.activations + self.reserve
+        return self.weights + self.cache + self.activations
 
     @property
     def free(self) -> Array:
@@ -45,8 +45,9 @@ class Memory:
         return self.capacity - self.used
 
 
-def _stored(fmt: str) -> float:
-    return FORMAT_BYTES[fmt]
+def _split(fmt: str, params: int, size: int, ranks: Number) -> Number:
+    """Bytes on one rank of an FFN of `params` parameters whose width `size` is split over `ranks`, padding included."""
+    return params * FORMAT_BYTES[fmt] / size * shard_width(size, ranks, fmt) if size else 0.0
 
 
 def weight_bytes(s: Setting, x: LayoutArrays) -> Array:
@@ -58,7 +59,7 @@ def weight_bytes(s: Setting, x: LayoutArrays) -> Array:
     m, f, a = s.model, s.model.ffn, s.model.attention
     h = m.hidden_size
     ranks = ranks_of(x)
-    per = _stored(s.formats.attention)
+    per = FORMAT_BYTES[s.formats.attention]
     attention = (
         m.num_softmax_layers
         * per
@@ -67,11 +68,14 @@ def weight_bytes(s: Setting, x: LayoutArrays) -> Array:
     small = m.num_softmax_layers * 2.0 * a.small_params(h)
     if m.linear:
         attention = attention + m.num_linear_layers * per * m.linear.params(h) / ranks.output
-    dense = f.num_dense_layers * f.dense_params(h) * _stored(s.formats.ffn) / ranks.ffn
-    experts = m.num_moe_layers * f.num_experts * f.expert_params(h) * _stored(s.formats.experts) / (x.tpf * x.ep)
+    dense = f.num_dense_layers * _split(s.formats.ffn, f.dense_params(h), f.dense_size, ranks.ffn)
+    experts = m.num_moe_layers * f.num_experts / x.ep
+    experts = experts * _split(s.formats.experts, f.expert_params(h), f.expert_size, x.tpf)
     shared_ranks = np.where(x.dp > 1, 1.0, ranks.ffn)
-    shared = m.num_moe_layers * (f.shared_params(h) * _stored(s.formats.ffn) / shared_ranks + 2.0 * f.router_params(h))
-    embeddings = m.vocab_size * h * (2.0 if m.tied_embeddings else 2.0 + _stored(s.formats.head)) / ranks.head
+    shared = m.num_moe_layers * (
+        _split(s.formats.ffn, f.shared_params(h), f.shared_size, shared_ranks) + 2.0 * f.router_params(h)
+    )
+    embeddings = m.vocab_size * h * (2.0 if m.tied_embeddings else 2.0 + FORMAT_BYTES[s.formats.head]) / ranks.head
     layers = attention + small + dense + experts + shared
     stage = ceil_div(m.num_layers, x.pp) / m.num_layers
     return layers * stage + embeddings + 2.0 * m.idle_params / ranks.ffn
@@ -83,7 +87,7 @@ def cache_bytes(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> 
     sequences = ceil_div(ceil_div(batch, x.pp), x.dp) * x.pp
     heads = ceil_div(a.num_kv_heads, x.tpa) / a.num_kv_heads
     per_token = (a.cache_values * heads + a.index_head_size) * s.formats.cache_stored_bytes
-    # The round-robin blocks of KVP differ by one block at the most, which the reserve covers.
+    # The round-robin blocks of KVP differ by one block at the most, which the tenth that stays free covers.
     tokens = m.num_full_layers * np.asarray(context, dtype=np.float64)
     windowed = (
         m.num_window_layers * np.minimum(context, a.window) * (a.cache_values * heads) * s.formats.cache_stored_bytes
@@ -104,16 +108,17 @@ def memory_of(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> Me
     """
     m = s.model
     tokens = ceil_div(batch, x.pp)
-    # Double-buffered rows of H, the widest of QKV and FFN, and float32 logits: all live at once in an unfused step.
+    # Double-buffered rows of H, gate and up of the widest part (all live at once, unfused), and float32 logits.
     widest = max(
         m.attention.num_query_heads * m.attention.qk_head_size, m.ffn.dense_size, m.ffn.top_k * m.ffn.expert_size
     )
-    rows = 4.0 * m.hidden_size + 2.0 * widest
-    activations = tokens * (2.0 * rows) + tokens * (4.0 * m.vocab_size) / (x.dp * x.kvp * x.tpa)
+    ranks = ranks_of(x)
+    rows = 4.0 * m.hidden_size + 2.0 * widest / np.minimum(ranks.output, ranks.ffn)
+    chunk = np.minimum(_CHUNK_TOKENS, np.asarray(context, dtype=np.float64))
+    activations = np.maximum(tokens, chunk) * (2.0 * rows) + tokens * (4.0 * m.vocab_size) / ranks.head
     return Memory(
         weights=weight_bytes(s, x),
         cache=cache_bytes(s, x, batch, context),
         activations=activations,
-        reserve=RESERVE_BYTES,
         capacity=s.hardware.hbm_bytes * USABLE_SHARE,
     )

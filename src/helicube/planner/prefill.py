@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from helicube.planner.arrays import Array, Number
-from helicube.planner.cost_collective import all_reduce_time
+from helicube.planner.cost_collective import all_reduce_time, move_time
 from helicube.planner.cost_gemm import GEMM_MATH
 from helicube.planner.cost_small import elementwise_time
 from helicube.planner.layouts import LayoutArrays
@@ -30,7 +30,9 @@ def _rate(s: Setting, fmt: str, *, experts: bool = False) -> float:
 
 
 def prefill_time(s: Setting, x: LayoutArrays, prompt: Number) -> Array:
-    """(n,) seconds to prefill one prompt alone.
+    """(n,) seconds for which one prompt occupies the pool, when each copy of attention and each stage has one.
+
+    A prompt alone takes that times dp · pp: it passes all stages, and the other copies idle.
 
     Args:
         s: model, accelerator, engine, formats.
@@ -38,7 +40,8 @@ def prefill_time(s: Setting, x: LayoutArrays, prompt: Number) -> Array:
         prompt: (n,) or scalar, tokens.
     """
     m, f, a = s.model, s.model.ffn, s.model.attention
-    ranks = x.dp * x.kvp * x.tpa
+    one = x.kvp * x.tpa
+    ranks = x.dp * one
     routed = m.num_moe_layers * f.top_k * f.expert_params(m.hidden_size) if f.is_moe else 0
     rest = m.num_active_params - routed - m.vocab_size * m.hidden_size
     tokens = np.asarray(prompt, dtype=np.float64)
@@ -54,8 +57,14 @@ def prefill_time(s: Setting, x: LayoutArrays, prompt: Number) -> Array:
         work = work + tokens * (channels * s.engine.linear_prefill_s)
     chunk = np.minimum(tokens, _CHUNK)
     reduce = all_reduce_time(s.hardware, s.gpu, s.engine, ranks, chunk * (2.0 * m.hidden_size))
-    device = work / ranks + m.num_layers * (
-        2.0 * reduce * tokens / chunk + elementwise_time(s.hardware, tokens, m.hidden_size)
-    )
+    moved = 2.0 * reduce * tokens / chunk + elementwise_time(s.hardware, tokens, m.hidden_size)
+    if np.any(x.kvp > 1):
+        # A chunk attends to earlier ones, on all ranks: its partial outputs cross the KVP group as in a decode step,
+        # or the earlier cache is gathered (vLLM), whichever is less.
+        earlier = np.maximum(tokens - chunk, 0.0) / 2.0 * s.formats.cache_stored_bytes * a.cache_values
+        partial = chunk * a.num_query_heads * (2.0 * a.v_head_size + 4.0)
+        row = np.minimum(earlier, partial) / x.tpa * (x.kvp - 1) / x.kvp
+        swap = move_time(s.hardware, s.gpu, s.engine, "alltoall", ranks=x.kvp, received_bytes=row)
+        moved = moved + np.where(row > 0, swap, 0.0) * tokens / chunk
     # Prefill runs without a captured graph: launches bound short prompts.
-    return np.hypot(device, m.num_layers * s.engine.eager_layer_s)
+    return np.hypot(work / ranks + m.num_layers * moved, m.num_layers * s.engine.prefill_layer_s) / x.pp

@@ -9,40 +9,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helicube.planner.arrays import Array, Number, ceil_div
+from helicube.planner.cost_gemm import shard_width
 from helicube.planner.layouts import LayoutArrays
+from helicube.planner.point import ranks_of
 from helicube.planner.setting import Setting
 
 __all__ = ["outside_range", "range_remarks"]
 
-# Ends of the kernel tables.
-_MAX_CACHED_TOKENS = 131072
-_MAX_SEQUENCES = 512
-_MAX_TOKENS = 512
-# Smaller ones are left out of the fits (fit_kernels.py).
-_MIN_EXPERT_COLUMNS = 64
-_MIN_INNER = 256
+# Head sizes of the attention tables that the fits use (fit_kernels.py).
+_HEAD_SIZES = (64, 128)
 
 
 def _checks(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> list[tuple[str, NDArray[np.bool_]]]:
+    if s.gpu.range is None:
+        return []
+    r, f, a = s.gpu.range, s.model.ffn, s.model.attention
     tokens = ceil_div(batch, x.pp)
     local = ceil_div(tokens, x.dp)
-    shard = np.asarray(context) / x.kvp
+    ranks = ranks_of(x)
+    shard = context / x.kvp
     widest = np.maximum(x.kvp * x.tpa, np.maximum(x.dp, x.tpf * x.ep))
-    ranks, f, a = s.gpu.max_ranks, s.model.ffn, s.model.attention
-    output = ceil_div(
-        a.num_query_heads * a.v_head_size, np.where(x.is_family("medha") | (x.dp > 1), x.tpa, x.kvp * x.tpa)
-    )
-    experts = ceil_div(f.expert_size, x.tpf) if f.is_moe else np.full(len(x), np.inf)
-    size = s.model.attention.qk_head_size
+    output = ceil_div(a.num_query_heads * a.v_head_size, ranks.output)
+    experts = shard_width(f.expert_size, x.tpf, s.formats.experts) if f.is_moe else np.full(len(x), np.inf)
+    dense = np.full(len(x), np.inf)
+    for size, apart in ((f.dense_size, False), (f.shared_size, True)):
+        if size:
+            shards = np.where(apart & (x.dp > 1), 1.0, ranks.ffn)
+            dense = np.minimum(dense, shard_width(size, shards, s.formats.ffn))
     return [
-        (f"more than {_MAX_CACHED_TOKENS:,} cached tokens per GPU and sequence", shard > _MAX_CACHED_TOKENS + 1),
-        (f"more than {_MAX_SEQUENCES} sequences per GPU", local > _MAX_SEQUENCES),
-        (f"more than {_MAX_TOKENS} tokens in one FFN", tokens > _MAX_TOKENS),
-        (f"collectives over more than the {ranks or 1} GPUs measured", widest > max(ranks, 1)),
-        (f"expert shards of fewer than {_MIN_EXPERT_COLUMNS} columns", experts < _MIN_EXPERT_COLUMNS),
-        (f"a W_O shard of fewer than {_MIN_INNER} rows", output < _MIN_INNER),
+        (f"more than {r.max_cached_tokens:,} cached tokens per GPU and sequence", shard > r.max_cached_tokens),
+        (f"more than {r.max_sequences} sequences per GPU", local > r.max_sequences),
+        (f"more than {r.max_rows} tokens in one FFN", tokens > r.max_rows),
+        (f"collectives over more than the {r.max_ranks} GPUs measured", widest > r.max_ranks),
+        (f"expert shards of fewer than {r.min_expert_columns} columns", experts < r.min_expert_columns),
+        (f"a W_O shard of fewer than {r.min_inner} rows", output < r.min_inner),
+        (f"a dense or shared FFN shard of fewer than {r.min_inner} columns", dense < r.min_inner),
         ("a KV-parallel exchange by a fused kernel, assumed and not measured", (x.kvp > 1) & s.gpu.fused_moves),
-        ("a head size that was not measured", np.full(len(x), not s.model.attention.is_mla and size not in {64, 128})),
+        ("a head size that was not measured", np.full(len(x), not a.is_mla and a.qk_head_size not in _HEAD_SIZES)),
         ("an fp4 cache, which was not measured", np.full(len(x), s.formats.cache == "fp4")),
         ("a GPU without kernel tables of its own", np.full(len(x), s.gpu.name != s.hardware.name)),
     ]
@@ -50,7 +53,8 @@ def _checks(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> list
 
 def outside_range(s: Setting, x: LayoutArrays, batch: Array, context: Number) -> NDArray[np.bool_]:
     """(n,) true where some time is extrapolated."""
-    return np.asarray(np.logical_or.reduce([mask for _, mask in _checks(s, x, batch, context)]))
+    checks = [mask for _, mask in _checks(s, x, batch, context)]
+    return np.asarray(np.logical_or.reduce(checks)) if checks else np.zeros(len(x), dtype=np.bool_)
 
 
 def range_remarks(s: Setting, x: LayoutArrays, batch: Array, context: Number) -> list[str]:

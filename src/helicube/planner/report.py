@@ -80,8 +80,8 @@ def _phases(c: Candidate, kind: str) -> Table:
 
 
 def _memory(c: Candidate) -> Table:
-    order = ("weights", "cache", "activations", "reserve", "free", "capacity")
-    names = {"capacity": "usable (90 %)"}
+    order = ("weights", "cache", "activations", "free", "kept free", "capacity")
+    names = {"kept free": "kept free for driver and graphs (10 %)"}
     rows = tuple((names.get(name, name), f"{c.memory_bytes[name] / 1e9:.1f}") for name in order)
     return Table(title="Memory of the fullest GPU", header=("part", "GB"), rows=rows)
 

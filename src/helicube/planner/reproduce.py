@@ -10,20 +10,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from helicube.planner.constants import EngineConstants, GpuConstants
-from helicube.planner.layouts import BASELINES, FAMILIES, LayoutArrays, enumerate_layouts
+from helicube.planner.arrays import Array
+from helicube.planner.layouts import FAMILIES, LayoutArrays, enumerate_layouts
 from helicube.planner.pareto import best_throughput_at, frontier
-from helicube.planner.report import Table
+from helicube.planner.point import make_point
+from helicube.planner.reproduce_variants import variants
 from helicube.planner.search import Points, default_batches, evaluate, search
 from helicube.planner.setting import Setting, make_setting, uniform_formats
-from helicube.planner.shipped import BOUND_ENGINE
+from helicube.planner.step_attention import attention_times, exchange_times
 from helicube.specs.catalog import get_model
 from helicube.specs.hardware import load_hardware
 
-__all__ = ["CLAIMS", "Claim", "Outcome", "claim_setting", "outcome_of", "reproduce", "reproduction_tables", "variants"]
+__all__ = ["BASELINES", "CLAIMS", "MAX_GPUS", "Claim", "Outcome", "claim_setting", "outcome_of", "reproduce"]
 
 CONTEXT = 10**6
 MAX_GPUS = 64
+BASELINES = ("tp", "pp", "dp", "medha")
+# What the paper compares with. Its Medha ties the whole FFN to TPA, so that experts are not spread over KV ranks.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,10 +55,13 @@ class Outcome:
     name: str
     interactivity: float
     users: float
+    # Largest ratio of tokens/s/GPU at one latency.
     users_at_ttl_ms: float
-    # Latency at which the users ratio is largest.
+    # Latency at which it is largest.
     hop_b_loss: float
     # Largest loss of tokens/s/user on the frontier when its layouts run without the overlap.
+    hop_b_per_request: float
+    # Median loss on the frontier if each request paid an exchange of its own, as in the paper's example.
     helix: str
     baseline: str
     # Fastest layouts.
@@ -65,82 +71,6 @@ def claim_setting(model: str, engine: str = "trtllm") -> Setting:
     """The paper's scene: GB200, everything in fp4."""
     spec = get_model(model)
     return make_setting(spec, load_hardware("gb200"), engine=engine, formats=uniform_formats(spec, "fp4", "fp4"))
-
-
-def _cheap_collectives(gpu: GpuConstants, latency_s: float) -> GpuConstants:
-    """Every collective at one latency, whatever its ranks; bandwidths stay."""
-    flat = {op: replace(c, base_s=latency_s, step_s=0.0, root_s=0.0) for op, c in gpu.collectives.items()}
-    one = replace(gpu.one_shot, base_s=latency_s, step_s=0.0, two_base_s=latency_s, two_step_s=0.0)
-    return replace(gpu, collectives=flat, one_shot=one)
-
-
-def _launches(engine: EngineConstants, factor: float) -> EngineConstants:
-    return replace(
-        engine, gemm_s=engine.gemm_s * factor, attention_s=engine.attention_s * factor, layer_s=engine.layer_s * factor,
-        moe_s={key: value * factor for key, value in engine.moe_s.items()}, step_s=engine.step_s * factor,
-        request_s=engine.request_s * factor,
-    )  # fmt: skip
-
-
-def _paper_like(s: Setting) -> Setting:
-    """Peak bandwidth, 2.5 µs for each kernel, 5 µs for each collective."""
-    kernel = 2.5e-6
-    # A layer launches about four kernels beside its GEMMs and attention; routing and grouped GEMMs make about four.
-    engine = replace(
-        BOUND_ENGINE, gemm_s=kernel, attention_s=kernel, layer_s=4 * kernel, moe_s={"blackwell": 4 * kernel}
-    )
-    peak = replace(
-        s.gpu,
-        gemm={
-            f: replace(c, hbm_efficiency=1.0, math_efficiency=1.0, loop_s=0.0, serving_scale=1.0)
-            for f, c in s.gpu.gemm.items()
-        },
-        moe={f: replace(c, hbm_efficiency=1.0, serving_scale=1.0) for f, c in s.gpu.moe.items()},
-        attention={
-            f: replace(c, hbm_efficiency=1.0, split_s=0.0, query_passes=1.0) for f, c in s.gpu.attention.items()
-        },
-    )
-    return replace(s, engine=engine, gpu=_cheap_collectives(peak, 5e-6))
-
-
-def variants(s: Setting) -> list[tuple[str, Setting]]:
-    """Settings over the uncertain constants; the first is the calibrated one."""
-    attention = {f: replace(c, hbm_efficiency=1.0, split_s=0.0) for f, c in s.gpu.attention.items()}
-    linear = {f: replace(c, linear_beyond=131072.0) for f, c in s.gpu.attention.items()}
-    return [
-        ("calibrated", s),
-        ("launches halved", replace(s, engine=_launches(s.engine, 0.5))),
-        ("launches doubled", replace(s, engine=_launches(s.engine, 2.0))),
-        (
-            "collectives: 5 µs each",
-            replace(s, gpu=_cheap_collectives(s.gpu, 5e-6), engine=replace(s.engine, collective_s=0.0)),
-        ),
-        ("collectives: latency doubled", replace(s, gpu=_slow_collectives(s.gpu))),
-        ("gathers and exchanges by NCCL", replace(s, gpu=replace(s.gpu, fused_moves=False))),
-        ("exchange: 34 µs, published for a fused kernel on 4 GB200", replace(s, gpu=_exchange_at(s.gpu, 34e-6))),
-        ("attention: linear beyond 131,072 tokens per GPU", replace(s, gpu=replace(s.gpu, attention=linear))),
-        ("attention at peak bandwidth", replace(s, gpu=replace(s.gpu, attention=attention))),
-        ("peak bandwidth, 2.5 µs a kernel, 5 µs a collective", _paper_like(s)),
-        (
-            "roofline: no latency at all",
-            replace(_paper_like(s), engine=BOUND_ENGINE, gpu=_cheap_collectives(_paper_like(s).gpu, 0.0)),
-        ),
-    ]
-
-
-def _exchange_at(gpu: GpuConstants, latency_s: float) -> GpuConstants:
-    """Every all-to-all at one latency; gathers, which the baselines use, stay."""
-    flat = replace(gpu.collectives["alltoall"], base_s=latency_s, step_s=0.0, root_s=0.0)
-    return replace(gpu, fused_moves=False, collectives={**gpu.collectives, "alltoall": flat})
-
-
-def _slow_collectives(gpu: GpuConstants) -> GpuConstants:
-    slow = {op: replace(c, base_s=2 * c.base_s, step_s=2 * c.step_s) for op, c in gpu.collectives.items()}
-    one = gpu.one_shot
-    doubled = replace(
-        one, base_s=2 * one.base_s, step_s=2 * one.step_s, two_base_s=2 * one.two_base_s, two_step_s=2 * one.two_step_s
-    )
-    return replace(gpu, collectives=slow, one_shot=doubled)
 
 
 def _hop_b_loss(s: Setting, helix: Points) -> float:
@@ -154,22 +84,50 @@ def _hop_b_loss(s: Setting, helix: Points) -> float:
     return float(np.max(1.0 - front.ttl_s / without.ttl_s))
 
 
-def outcome_of(name: str, s: Setting, *, baselines: Sequence[str] = BASELINES, layouts: LayoutArrays | None = None,
-               batch_step: float = 1.1) -> Outcome:  # fmt: skip
+def _hop_b_per_request(s: Setting, helix: Points) -> float:
+    """Median loss on the frontier of batches without overlap, by the accounting of the paper's example.
+
+    There B requests without overlap take B·(c + x), each with an exchange of its own instead of one for the batch; with
+    it c + x + (B − 1)·max(c, x).
+    """
+    front = frontier(helix.where(~helix.layouts.overlap))
+    front = front.where((front.layouts.kvp > 1) & (front.batch > 1))
+    if not len(front):
+        return 0.0
+    x, layers = front.layouts, s.model.num_layers
+    point = make_point(s, x, front.batch, CONTEXT)
+    attention, batched = attention_times(point)[0], exchange_times(point)[0]
+    one = exchange_times(make_point(s, x, np.ones(len(front)), CONTEXT))[0]
+    compute = attention / front.batch
+    rest: Array = front.ttl_s - layers * (attention + batched)
+    off = rest + layers * front.batch * (compute + one)
+    on = rest + layers * (compute + one + (front.batch - 1.0) * np.maximum(compute, one))
+    return float(np.median(1.0 - on / off))
+
+
+def _of_families(points: Points, names: Sequence[str], *, spread_experts: bool) -> Points:
+    x = points.layouts
+    mask = np.isin(x.family, [FAMILIES.index(name) for name in names])
+    return points.where(mask if spread_experts else mask & ~(x.is_family("medha") & (x.ep > 1)))
+
+
+def outcome_of(name: str, s: Setting, *, baselines: Sequence[str] = BASELINES, spread_experts: bool = False,
+               layouts: LayoutArrays | None = None, batch_step: float = 1.1) -> Outcome:  # fmt: skip
     """The three ratios under one setting.
 
     Args:
         name: of the variant.
         s: the setting.
         baselines: families that Helix is compared with.
+        spread_experts: Medha may spread experts over its KV ranks, which the paper's does not.
         layouts: (l,) layouts to search; all of up to 64 GPUs by default.
         batch_step: largest ratio of neighbouring batches.
     """
     grid = enumerate_layouts(s.model, MAX_GPUS) if layouts is None else layouts
     points = search(s, grid, CONTEXT, default_batches(step=batch_step))
     # Helix with KVP = 1 is tensor parallelism with TPA ≤ K, which both sides may use.
-    helix = points.where(points.layouts.is_family("helix") | (points.layouts.is_family("tp")))
-    base = points.where(np.isin(points.layouts.family, [FAMILIES.index(name) for name in baselines]))
+    helix = _of_families(points, ("helix", "tp"), spread_experts=False)
+    base = _of_families(points, baselines, spread_experts=spread_experts)
     i, j = int(np.argmin(helix.ttl_s)), int(np.argmin(base.ttl_s))
     speeds = frontier(base).tokens_per_s_user
     ratio = best_throughput_at(helix, speeds) / best_throughput_at(base, speeds)
@@ -177,9 +135,13 @@ def outcome_of(name: str, s: Setting, *, baselines: Sequence[str] = BASELINES, l
     return Outcome(
         name=name, interactivity=float(base.ttl_s[j] / helix.ttl_s[i]), users=float(ratio[k]),
         users_at_ttl_ms=float(1e3 / speeds[k]), hop_b_loss=_hop_b_loss(s, helix),
-        helix=f"{helix.layouts.describe(i)} at {int(helix.batch[i])}",
-        baseline=f"{base.layouts.describe(j)} at {int(base.batch[j])}",
+        hop_b_per_request=_hop_b_per_request(s, helix), helix=_named(helix, i), baseline=_named(base, j),
     )  # fmt: skip
+
+
+def _named(points: Points, i: int) -> str:
+    users = int(points.batch[i])
+    return points.layouts.describe(i) + (f" ({users} users)" if users > 1 else "")
 
 
 def reproduce(claim: Claim) -> list[Outcome]:
@@ -187,43 +149,11 @@ def reproduce(claim: Claim) -> list[Outcome]:
     s = claim_setting(claim.model)
     found = [outcome_of(name, setting) for name, setting in variants(s)]
     found.append(outcome_of("calibrated, baselines without KV shards", s, baselines=("tp", "pp", "dp")))
+    if s.model.ffn.is_moe:
+        found.append(outcome_of("calibrated, Medha with experts over its KV ranks", s, spread_experts=True))
     found.append(outcome_of("calibrated, DCP among the baselines", s, baselines=(*BASELINES, "dcp")))
     every = enumerate_layouts(s.model, MAX_GPUS)
     powers = np.isin(every.num_gpus, 2.0 ** np.arange(7))
     found.append(outcome_of("calibrated, only 1, 2, 4 … 64 GPUs", s, layouts=every.take(np.flatnonzero(powers))))
     found.append(outcome_of("calibrated, batches in steps of 3 %", s, batch_step=1.03))
     return found
-
-
-def reproduction_tables() -> list[Table]:
-    """One table for each claim; the paper's figures first."""
-    tables = []
-    for claim in CLAIMS:
-        rows = [
-            (
-                "the paper (simulated)",
-                f"{claim.interactivity:g} ×",
-                f"{claim.users:g} ×",
-                "",
-                f"{claim.hop_b_loss:.0%}",
-                "",
-                "",
-            )
-        ]
-        rows += [
-            (
-                o.name,
-                f"{o.interactivity:.2f} ×",
-                f"{o.users:.1f} ×",
-                f"{o.users_at_ttl_ms:.1f}",
-                f"{o.hop_b_loss:.1%}",
-                o.helix,
-                o.baseline,
-            )
-            for o in reproduce(claim)
-        ]
-        header = ("constants", "tokens/s/user, Helix / best baseline", "users at one latency, at the most",
-                  "at ms/token", "HOP-B off costs at the most", "fastest Helix", "fastest baseline")  # fmt: skip
-        title = f"{claim.model}, 10⁶ tokens, up to {MAX_GPUS} × GB200, fp4 (modelled)"
-        tables.append(Table(title=title, header=header, rows=tuple(rows)))
-    return tables

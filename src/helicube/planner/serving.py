@@ -56,6 +56,8 @@ def predict_serving(s: Setting, x: LayoutArrays, *, concurrency: Number, prompt:
     ceiling = np.minimum(limit, capacity)
     batch = ceiling
     prefill = prefill_time(s, x, prompt)
+    # Latency of a prompt alone, of which it is a share with several copies or stages.
+    alone = prefill * x.pp * x.dp
     step = tpot = prefill
     for _ in range(_ROUNDS):
         phases = decode_phases(s, x, np.maximum(batch, 1.0), context)
@@ -63,14 +65,14 @@ def predict_serving(s: Setting, x: LayoutArrays, *, concurrency: Number, prompt:
         # Prompts of others per decode step; one's own is no part of TPOT.
         prompts = s.engine.interleave * batch * (1.0 - 1.0 / ceiling) / mean
         tpot = step + prompts * prefill
-        if s.engine.mixed:
+        if s.engine.chunked_prefill:
             # A chunk that rides in a decode step finds the weights read and the kernels launched.
             ridden = total_time({name: phases[name] for name in _SHARED_PHASES})
             tpot = tpot - np.minimum(prompts, 1.0) * ridden
         # Little's law: a request spends its own prefill outside the decoding batch.
         decoding = mean * tpot
-        batch = ceiling * decoding / (decoding + prefill)
-    return Serving(tpot_s=tpot, step_s=step, prefill_s=prefill, batch=batch, capacity=capacity)
+        batch = ceiling * decoding / (decoding + alone)
+    return Serving(tpot_s=tpot, step_s=step, prefill_s=alone, batch=batch, capacity=capacity)
 
 
 def cache_capacity(s: Setting, x: LayoutArrays, context: Number) -> Array:

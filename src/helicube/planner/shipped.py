@@ -13,11 +13,11 @@ from helicube.planner.constants import (
     AttentionConstants,
     CollectiveConstants,
     EngineConstants,
+    FusedConstants,
     GemmConstants,
     GpuConstants,
     Kind,
     MoeConstants,
-    OneShotConstants,
 )
 from helicube.planner.constants_file import constants_from_toml
 from helicube.specs.hardware import HardwareSpec
@@ -52,13 +52,14 @@ _PEAK = GpuConstants(
         op: CollectiveConstants(base_s=0, step_s=0, efficiency=1, root_s=0)
         for op in ("all_gather", "all_reduce", "alltoall", "reduce_scatter")
     },
-    one_shot=OneShotConstants(base_s=0, step_s=0, efficiency=1, two_base_s=0, two_step_s=0, two_efficiency=1),
+    one_shot=FusedConstants(base_s=0, step_s=0, efficiency=1),
+    two_shot=FusedConstants(base_s=0, step_s=0, efficiency=1),
     generation="",
-    max_ranks=0,
+    range=None,
 )
 
 BOUND_ENGINE = EngineConstants(
-    name="bound", source="no overhead: a lower bound on time", eager_layer_s=0.0,
+    name="bound", source="no overhead: a lower bound on time",
     prefill_efficiency={"bf16": 1.0, "fp8": 1.0, "fp8_block": 1.0, "fp4": 1.0, "moe": 1.0},
 )  # fmt: skip
 

@@ -60,11 +60,11 @@ def decode_phases(s: Setting, x: LayoutArrays, batch: Number, context: Number) -
     phases, attention_gemms = _layer_phases(p)
     if s.model.num_linear_layers:
         _add_linear(p, phases)
-    _add_launches(p, phases, attention_gemms)
+    kernels = _add_launches(p, phases, attention_gemms)
     _add_pipeline(p, phases)
     host = s.engine.step_s + s.engine.request_s * np.asarray(batch) / x.dp
     if not s.graphs:
-        host = host + launch_time(s.engine, total_time(phases), s.model.num_layers)
+        host = host + launch_time(kernels, total_time(phases))
     phases["host"] = np.zeros_like(p.tokens) + host
     return phases
 
@@ -134,8 +134,8 @@ def _add_linear(p: Point, phases: dict[str, Array]) -> None:
     phases["attention"] = phases["attention"] + m.num_linear_layers * state
 
 
-def _add_launches(p: Point, phases: dict[str, Array], attention_gemms: int) -> None:
-    """Add the fixed times of all kernels of a step."""
+def _add_launches(p: Point, phases: dict[str, Array], attention_gemms: int) -> float:
+    """Add the fixed times of all kernels of a step; returns how many kernels it launches."""
     m, e = p.s.model, p.s.engine
     gemms = m.num_softmax_layers * attention_gemms + 2 * m.num_linear_layers + 2 * m.ffn.num_dense_layers + 1
     gemms += m.num_moe_layers * (3 if m.ffn.shared_size else 1)
@@ -145,6 +145,9 @@ def _add_launches(p: Point, phases: dict[str, Array], attention_gemms: int) -> N
         fixed += m.num_softmax_layers * e.qk_norm_s
     # The merge of partial outputs is one more small kernel.
     phases["kernels"] = fixed + np.where(p.x.kvp > 1, m.num_softmax_layers * e.gemm_s, 0.0)
+    # Beside its GEMMs a layer launches attention, two norms, rotary, cache write, activation and two collectives; a MoE
+    # layer also gating, permutation and its inverse.
+    return float(gemms + 8 * m.num_layers + 3 * m.num_moe_layers)
 
 
 def _add_pipeline(p: Point, phases: dict[str, Array]) -> None:

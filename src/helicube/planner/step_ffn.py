@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from helicube.planner.arrays import Array, ceil_div
+from helicube.planner.arrays import Array
+from helicube.planner.cost_gemm import shard_width
 from helicube.planner.cost_moe import moe_time
 from helicube.planner.point import Point
 
@@ -20,7 +21,7 @@ def ffn_times(p: Point) -> tuple[Array, Array, Array, Array, Array]:
     zero = np.zeros_like(p.tokens)
     dense = zero
     if f.num_dense_layers:
-        width = ceil_div(f.dense_size, p.ffn_ranks)
+        width = shard_width(f.dense_size, p.ffn_ranks, s.formats.ffn)
         dense = p.gemm(s.formats.ffn, p.tokens, 2 * width, h) + p.gemm(s.formats.ffn, p.tokens, h, width)
     if not f.is_moe:
         return dense, zero, zero, _gathered(p, p.reduce(p.ffn_ranks, p.tokens)), zero
@@ -28,10 +29,8 @@ def ffn_times(p: Point) -> tuple[Array, Array, Array, Array, Array]:
     if f.shared_size:
         # Data-parallel attention keeps a copy of the shared expert beside each; the others split it over the pool.
         alone = x.dp > 1
-        width, rows = (
-            np.where(alone, f.shared_size, ceil_div(f.shared_size, p.ffn_ranks)),
-            np.where(alone, p.local, p.tokens),
-        )
+        width = shard_width(f.shared_size, np.where(alone, 1.0, p.ffn_ranks), s.formats.ffn)
+        rows = np.where(alone, p.local, p.tokens)
         shared = shared + p.gemm(s.formats.ffn, rows, 2 * width, h) + p.gemm(s.formats.ffn, rows, h, width)
     constants = s.gpu.moe[s.formats.experts]
     routed = moe_time(s.hardware, constants, f, s.formats.experts, hidden=h, tokens=p.tokens, tpf=x.tpf, ep=x.ep)

@@ -49,6 +49,8 @@ class HardwareSpec:
     # nvlink, fabric or pcie: decides which fast all-reduce kernels exist, and the latency of a collective.
     gpus_per_node: int = 8
     # Accelerators of one host.
+    generation: str = ""
+    # Name shared by GPUs that run the same kernels, such as hopper; needed for calibration alone.
     calibrated_as: str = ""
     # GPU whose fitted efficiencies are used, as shares of this GPU's own peaks; "" means none: bounds only.
 

@@ -32,6 +32,11 @@ class LayoutPadding:
     def __bool__(self) -> bool:
         return any((self.query_heads, self.dense_size, self.expert_size, self.shared_size))
 
+    def __str__(self) -> str:
+        names = {"query_heads": "query heads per TPA slice", "dense_size": "columns of the dense FFN",
+                 "expert_size": "columns of each expert", "shared_size": "columns of the shared experts"}  # fmt: skip
+        return ", ".join(f"{getattr(self, key)} more {text}" for key, text in names.items() if getattr(self, key))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HelixLayout:
@@ -126,7 +131,7 @@ class HelixLayout:
         _check_ffn(self, model)
         pad = self.padding(model)
         if pad and not allow_padding:
-            raise LayoutError(f"layout {self} does not divide {model.name} evenly ({_describe(pad)}); allow padding")
+            raise LayoutError(f"layout {self} does not divide {model.name} evenly ({pad}); allow padding")
 
     def padding(self, model: ModelSpec) -> LayoutPadding:
         """Zero heads and columns that make this layout divide the model; exact, since what they add is zero."""
@@ -160,12 +165,6 @@ def _divisors(n: int) -> list[int]:
 
 def _list(values: list[int]) -> str:
     return ", ".join(map(str, values))
-
-
-def _describe(pad: LayoutPadding) -> str:
-    names = {"query_heads": "query heads per TPA slice", "dense_size": "columns of the dense FFN",
-             "expert_size": "columns of each expert", "shared_size": "columns of the shared experts"}  # fmt: skip
-    return ", ".join(f"{getattr(pad, key)} more {text}" for key, text in names.items() if getattr(pad, key))
 
 
 def _check_attention(layout: HelixLayout, model: ModelSpec) -> None:
