@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -24,3 +27,12 @@ def shared_dir() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return SHARED
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Any]:
+    """Starts services over a small model, see tests/studio; all stop with the test."""
+    from studio_start import starter
+
+    with ExitStack() as stack:
+        yield starter(stack, tmp_path)

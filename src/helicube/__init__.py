@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from helicube.errors import HelicubeError
     from helicube.geometry.mesh import Mesh
     from helicube.pipelines.text_to_shape import MeshOptions, TextToShape, load
+    from helicube.serve.client import Client
 
 __version__ = "0.1.0"
-__all__ = ["HelicubeError", "Mesh", "MeshOptions", "TextToShape", "__version__", "load"]
+__all__ = ["Client", "HelicubeError", "Mesh", "MeshOptions", "TextToShape", "__version__", "load"]
 
 _LAZY = {
+    "Client": "helicube.serve.client",
     "HelicubeError": "helicube.errors",
     "Mesh": "helicube.geometry.mesh",
     "MeshOptions": "helicube.pipelines.text_to_shape",

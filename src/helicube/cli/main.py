@@ -17,6 +17,8 @@ from helicube.errors import HelicubeError
 # The help is repeated here so that `helicube --help` imports no command.
 COMMANDS: dict[str, str] = {
     "generate": "Turn prompts into meshes.",
+    "studio": "Type prompts in a browser and watch objects appear.",
+    "serve": "The same over HTTP, for programs and for many users.",
     "render": "Show a mesh as a picture or a turntable.",
     "tokenize": "Encode a mesh as shape ids.",
     "detokenize": "Decode shape ids to a mesh.",

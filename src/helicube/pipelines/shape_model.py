@@ -74,6 +74,13 @@ class DefaultModel:
     def decode(self, ids: NDArray[np.int64]) -> Shape:
         return self.code.decode(ids)
 
+    @property
+    def num_shape_ids(self) -> int:
+        return self.code.num_shape_ids
+
+    def decode_shape(self, ids: NDArray[np.int64]) -> Shape:
+        return self.code.decode(self.code.without_colors(ids))
+
 
 class CubeModel:
     """Published weights."""

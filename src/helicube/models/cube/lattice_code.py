@@ -142,5 +142,16 @@ class LatticeCode(nn.Module):
             sizes=sizes_of_ids(box - self.first_size), field=field, colors=colors if bool(used.any()) else None
         )
 
+    @property
+    def num_shape_ids(self) -> int:
+        """Ids from the start that decide the box and the shape."""
+        return 3 + self.shape.config.num_tokens
+
+    def without_colors(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """A whole row of ids from its first `num_shape_ids`: a shape without colours."""
+        palette = np.full(self.palette_size, self.first_color + UNUSED)
+        paint = np.full(self.paint.num_tokens, self.first_paint)
+        return np.concatenate([ids[: self.num_shape_ids], palette, paint])
+
     def _latents(self, shape_ids_BN: Tensor) -> Tensor:
         return self.shape.decoder.latents(self.shape.quantizer.to_codes(shape_ids_BN))

@@ -1,0 +1,130 @@
+"""The steps of one object one by one, for callers that decode many side by side and show each while it grows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from helicube import __version__
+from helicube.engine.request import Request
+from helicube.engine.sampling import SamplingConfig
+from helicube.geometry.attributes import with_colors, with_normals
+from helicube.geometry.mesh import Mesh
+from helicube.geometry.placement import Placement, place
+from helicube.geometry.surface import SurfaceOptions, extract_surface
+from helicube.models.cube.lattice_code import Shape
+from helicube.models.cube.text import check_prompt
+from helicube.pipelines.text_to_shape import BOUND, MeshOptions, TextToShape, build_mesh, parse_box
+
+__all__ = ["PREVIEW_CELLS", "ObjectSteps", "ShapeFirst", "fingerprint"]
+
+# Cells along the longest side of each preview.
+PREVIEW_CELLS = (32, 64)
+
+
+@runtime_checkable
+class ShapeFirst(Protocol):
+    """A model whose shape is known before all of its ids are."""
+
+    @property
+    def num_shape_ids(self) -> int:
+        """Ids from the start that decide the shape."""
+        ...
+
+    def decode_shape(self, ids: NDArray[np.int64]) -> Shape:
+        """The first `num_shape_ids` ids to a field without colours."""
+        ...
+
+
+class ObjectSteps:
+    """From a prompt to a request, and from ids to meshes: each step gives what `TextToShape.generate` gives."""
+
+    def __init__(self, pipeline: TextToShape) -> None:
+        self.pipeline, self.model = pipeline, pipeline.model
+        self.num_tokens = self.model.plan.num_steps
+        # Ids after which a preview is possible; None where there is none before the end.
+        self.num_shape_ids = self.model.num_shape_ids if isinstance(self.model, ShapeFirst) else None
+
+    def request(
+        self, prompt: str, sampling: SamplingConfig, box: Sequence[float] | None
+    ) -> tuple[Request, tuple[str, ...]]:
+        """What the engine takes, and the text encoder's notes.
+
+        Raises:
+            PromptError: the prompt is empty, too long, or holds no word that the model knows.
+        """
+        sizes = parse_box(box)
+        conditioned = self.model.condition([check_prompt(prompt)], None if sizes is None else sizes[None])
+        request = Request(
+            prompt=conditioned.prompts[0],
+            num_tokens=self.num_tokens,
+            sampling=sampling,
+            forced=torch.from_numpy(self.model.forced(sizes)),
+        )
+        return request, conditioned.notes[0]
+
+    def mesh(self, ids: NDArray[np.int64], box: Sequence[float] | None, options: MeshOptions) -> Mesh:
+        """The finished mesh of a whole row of ids.
+
+        Raises:
+            GeometryError: the field has no surface.
+        """
+        sizes = parse_box(box)
+        return build_mesh(_fitted(self.model.decode(ids), sizes), options, fit=sizes)[0]
+
+    def preview(self, ids: NDArray[np.int64], box: Sequence[float] | None, options: MeshOptions, level: int) -> Mesh:
+        """A coarse mesh, neither repaired nor simplified.
+
+        Args:
+            ids: all, or the first `num_shape_ids`: then the mesh has no colours.
+            level: 0, or 1 for one twice as fine.
+
+        Raises:
+            GeometryError: the field has no surface.
+        """
+        sizes = parse_box(box)
+        if len(ids) < self.num_tokens:
+            assert isinstance(self.model, ShapeFirst), "a preview of some ids needs a model whose shape comes first"
+            shape = self.model.decode_shape(ids)
+        else:
+            shape = self.model.decode(ids)
+        return _coarse(_fitted(shape, sizes), options, PREVIEW_CELLS[level], sizes)
+
+
+def _fitted(shape: Shape, sizes: NDArray[np.float32] | None) -> Shape:
+    return shape if sizes is None else replace(shape, sizes=sizes)
+
+
+def _coarse(shape: Shape, options: MeshOptions, cells: int, fit: NDArray[np.float32] | None) -> Mesh:
+    x, y, z = (float(s) for s in shape.sizes)
+    mesh = extract_surface(shape.field, SurfaceOptions(cells=cells, bound=BOUND, scale=(x, y, z))).mesh
+    if shape.colors is not None:
+        paint = shape.colors
+        mesh = with_colors(mesh, lambda points: paint((points / shape.sizes).astype(np.float32)))
+    if fit is not None:
+        mesh = replace(mesh, vertices=(mesh.vertices * (fit / mesh.extents * mesh.extents.max())).astype(np.float32))
+    return place(with_normals(mesh), Placement(size_m=options.size_m, pivot=options.pivot, up=options.up))
+
+
+def fingerprint(pipeline: TextToShape, samples: int = 256) -> str:
+    """A short name of a model's weights and this version of helicube: what decides an object besides its settings.
+
+    Args:
+        samples: values looked at in each tensor, evenly spread.
+    """
+    model = pipeline.model
+    parts = [part for part in vars(model).values() if isinstance(part, torch.nn.Module)]
+    digest = hashlib.sha256(f"{__version__} {model.name}".encode())
+    for name, tensor in chain.from_iterable(part.state_dict().items() for part in parts):
+        flat = tensor.detach().reshape(-1)
+        index = torch.linspace(0, max(0, flat.numel() - 1), min(samples, flat.numel())).long()
+        digest.update(f"{name} {tuple(tensor.shape)}".encode())
+        digest.update(flat[index.to(flat.device)].float().cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,83 @@
+"""Errors as JSON, whatever raised them, and how they are documented."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from helicube.errors import HelicubeError, InputError, MissingExtraError, PromptError
+from helicube.serve.problem import ApiError
+from helicube.serve.schema import ErrorBody
+
+__all__ = ["add_error_answers", "errors"]
+
+TEXTS = {
+    400: "The body is not JSON, or its length is wrong.",
+    401: "An API key is needed.",
+    404: "There is no such thing.",
+    408: "The body came too slowly.",
+    410: "The object was removed to keep the cache within its bound.",
+    413: "The body is too large.",
+    415: "The body is not declared as JSON.",
+    421: "This host name is not served.",
+    422: "A value breaks a rule; the message names the value, the rule and the remedy.",
+    429: "Too many requests, or the queue is full; see Retry-After.",
+    501: "A part of helicube that this needs is not installed.",
+    503: "The service is stopping, or has too many listeners; see Retry-After.",
+}
+ANYWHERE = (401, 408, 413, 421, 429)
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The documentation of a route's errors, those of every route included."""
+    return {s: {"model": ErrorBody, "description": TEXTS[s]} for s in sorted({*statuses, *ANYWHERE})}
+
+
+def reply(error: ApiError) -> JSONResponse:
+    return JSONResponse(error.body, status_code=error.status, headers=error.headers)
+
+
+def first_problem(problems: Sequence[Any]) -> str:
+    """One line on the first of pydantic's findings."""
+    problem = problems[0]
+    # "body" or "query", and names of the union's branches, mean nothing to the reader.
+    place = ".".join(str(part) for part in problem["loc"][1:] if not str(part).startswith(("constrained", "list[")))
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{place or problem['loc'][0]}: {problem['msg']}{more}; see /openapi.json"
+
+
+def add_error_answers(app: FastAPI) -> None:
+    """Make every error a line in the same shape."""
+
+    @app.exception_handler(ApiError)
+    async def of_api(_: Request, error: ApiError) -> JSONResponse:
+        return reply(error)
+
+    @app.exception_handler(HelicubeError)
+    async def of_helicube(_: Request, error: HelicubeError) -> JSONResponse:
+        if isinstance(error, MissingExtraError):
+            return reply(ApiError(501, str(error)))
+        if isinstance(error, InputError):
+            code = "invalid_prompt" if isinstance(error, PromptError) else None
+            return reply(ApiError(422, str(error), code=code))
+        return reply(ApiError(500, str(error)))
+
+    @app.exception_handler(RequestValidationError)
+    async def of_validation(_: Request, error: RequestValidationError) -> JSONResponse:
+        problems = error.errors()
+        status = 400 if problems[0]["type"] == "json_invalid" else 422
+        return reply(ApiError(status, first_problem(problems)))
+
+    @app.exception_handler(HTTPException)
+    async def of_http(_: Request, error: HTTPException) -> JSONResponse:
+        answer = ApiError(error.status_code, str(error.detail))
+        return JSONResponse(answer.body, status_code=error.status_code, headers=error.headers)
+
+    @app.exception_handler(Exception)
+    async def of_anything(_: Request, error: Exception) -> JSONResponse:
+        return reply(ApiError(500, f"the service failed ({type(error).__name__}); its log says more"))

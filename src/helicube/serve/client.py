@@ -1,0 +1,190 @@
+"""A client of the studio's API: the standard library alone, so that a game's tool chain needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from helicube.errors import DecodeError, DeviceError, HelicubeError, InputError, PromptError
+
+__all__ = ["Client"]
+
+Json = dict[str, Any]
+# Codes of errors that the request itself caused.
+_MISTAKES = {"invalid_request", "invalid_prompt", "too_large", "unsupported_type", "not_found", "unauthorized"}
+
+
+class Client:
+    """Asks a running `helicube serve` for objects.
+
+    Args:
+        url: where it answers.
+        api_key: if it wants one.
+        timeout_s: for a single answer; a job may take longer.
+        patience_s: how long a full queue, a rate limit or a restart is waited out, in all; 0: not at all.
+
+    Raises:
+        InputError: the URL is not one of http or https.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        api_key: str | None = None,
+        *,
+        timeout_s: float = 150.0,
+        patience_s: float = 60.0,
+    ) -> None:
+        if urlsplit(url).scheme not in {"http", "https"}:
+            raise InputError(f"{url!r} is not the address of a service; give for example http://127.0.0.1:8000")
+        self.url, self.timeout_s, self.patience_s = url.rstrip("/"), timeout_s, patience_s
+        self.headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+
+    def generate(self, prompt: str | Sequence[str], path: str | Path | None = None, **settings: object) -> Json:
+        """Make objects and wait for them; the ended job.
+
+        Args:
+            prompt: one or several.
+            path: where to write the object: its ending is the format. For several objects, a folder.
+            settings: seed, variants, box, quality, max_triangles, size_m, format … (docs/studio.md).
+
+        Raises:
+            PromptError, InputError: the service refuses what was asked for.
+            DecodeError: an object could not be made; the message says why.
+            DeviceError: the service cannot be reached, stays full, or failed.
+        """
+        if path is not None and Path(path).suffix:
+            settings.setdefault("format", Path(path).suffix[1:].lower())
+        job = self.submit(prompt, **settings)
+        if job["ended_at"] is None:
+            job = self.wait(job["id"])
+        failed = [made for made in job["objects"] if made["status"] != "done"]
+        if failed:
+            raise DecodeError(f"{failed[0]['prompt']!r}: {(failed[0]['error'] or {}).get('message', 'cancelled')}")
+        if path is not None:
+            self._save(job, Path(path))
+        return job
+
+    def _save(self, job: Json, path: Path) -> None:
+        made = job["objects"]
+        if path.suffix:
+            if len(made) > 1:
+                raise InputError(f"{path} names one file for {len(made)} objects; name a folder, without an ending")
+            self.download(made[0]["id"], path)
+            return
+        path.mkdir(parents=True, exist_ok=True)
+        for one in made:
+            self.download(one["id"], path / f"{one['id']}.{job['request']['format']}")
+
+    def submit(self, prompt: str | Sequence[str], **settings: object) -> Json:
+        """Ask for objects without waiting; the job."""
+        prompts = prompt if isinstance(prompt, str) else list(prompt)
+        return self._json("POST", "/v1/objects", {"prompt": prompts, **settings})
+
+    def job(self, job: str) -> Json:
+        """A job as it stands."""
+        return self._json("GET", f"/v1/jobs/{job}")
+
+    def events(self, job: str) -> Iterator[tuple[str, Json]]:
+        """What happens to a job, as (name, data), until it has ended; a service that restarts is waited for."""
+        while True:
+            with self._open("GET", f"/v1/jobs/{job}/events") as answer:
+                name = ""
+                try:
+                    for raw in answer:
+                        line = raw.decode().rstrip("\n")
+                        if line.startswith("event: "):
+                            name = line[7:]
+                        elif line.startswith("data: "):
+                            yield name, json.loads(line[6:])
+                            if name == "end":
+                                return
+                except OSError:
+                    # Cut off; the state is told anew on the next connection.
+                    pass
+            time.sleep(0.2)
+
+    def wait(self, job: str) -> Json:
+        """The job when it has ended."""
+        ended: Json = {}
+        for name, data in self.events(job):
+            if name == "end":
+                ended = data
+        return ended
+
+    def cancel(self, job: str) -> None:
+        """Cancel a job that is under way, or forget one that has ended."""
+        self._open("DELETE", f"/v1/jobs/{job}").close()
+
+    def objects(self) -> Iterator[Json]:
+        """All finished objects, newest first."""
+        before: str | None = ""
+        while before is not None:
+            page = self._json("GET", f"/v1/objects?{urlencode({'limit': 200, 'before': before})}")
+            yield from page["objects"]
+            before = page["next"]
+
+    def file(self, object_id: str, ending: str = "glb") -> bytes:
+        """An object as a file: glb, obj, mtl, stl, ply, json or png."""
+        with self._open("GET", f"/v1/objects/{object_id}.{ending}") as answer:
+            data: bytes = answer.read()
+        return data
+
+    def download(self, object_id: str, path: str | Path) -> Path:
+        """Write an object to a file of the format that its ending names, an OBJ's library beside it."""
+        from helicube.geometry.files import write_files
+
+        path = Path(path)
+        contents = {path: self.file(object_id, path.suffix[1:].lower())}
+        if path.suffix.lower() == ".obj":
+            # The library is named after the object, whatever the file is called.
+            contents = {path.with_name(f"{object_id}.mtl"): self.file(object_id, "mtl"), **contents}
+        write_files(contents)
+        return path
+
+    def _json(self, method: str, path: str, body: Json | None = None) -> Json:
+        with self._open(method, path, body) as answer:
+            found: Json = json.load(answer)
+        return found
+
+    def _open(self, method: str, path: str, body: Json | None = None) -> Any:
+        """An answer; what passes by itself is waited out."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = self.headers | ({"Content-Type": "application/json"} if data is not None else {})
+        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
+        until = time.monotonic() + self.patience_s
+        while True:
+            try:
+                return urllib.request.urlopen(request, timeout=self.timeout_s)
+            except urllib.error.HTTPError as error:
+                again_s = float(error.headers.get("Retry-After", 1))
+                if error.code not in {429, 503} or time.monotonic() + again_s > until:
+                    raise _mistake(error) from None
+                # Its body is not read, so the connection must not linger.
+                error.close()
+            except OSError as error:
+                # A job that was sent may have been accepted before the connection broke: only what changes nothing,
+                # or was refused at the door, is tried again.
+                again_s = 0.5
+                refused = isinstance(getattr(error, "reason", error), ConnectionRefusedError)
+                if time.monotonic() + again_s > until or not (refused or method == "GET"):
+                    raise DeviceError(f"{self.url} cannot be reached ({error}); start it: helicube serve") from None
+            time.sleep(again_s)
+
+
+def _mistake(error: urllib.error.HTTPError) -> HelicubeError:
+    """What the service says, as an exception of the right kind."""
+    try:
+        said = json.load(error)["error"]
+        code, message = str(said["code"]), str(said["message"])
+    except (ValueError, KeyError, TypeError):
+        code, message = "internal", f"the service answered {error.code} {error.reason}; is it helicube serve?"
+    if code == "invalid_prompt":
+        return PromptError(message)
+    return InputError(message) if code in _MISTAKES else DeviceError(message)

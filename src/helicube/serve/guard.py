@@ -1,0 +1,233 @@
+"""What every request passes first: host, key, rate, size and time of the body; and what every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import math
+import time
+from collections import OrderedDict
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from helicube.serve.config import Limits, ServeConfig
+from helicube.serve.problem import ApiError
+from helicube.serve.stats import Stats
+
+__all__ = ["COOKIE", "Buckets", "Guard", "Keys"]
+
+COOKIE = "helicube_session"
+SESSION_S = 30 * 24 * 3600
+OPEN = ("/page/", "/roblox/")
+OPEN_EXACT = {"/", "/healthz", "/v1/session", "/favicon.ico"}
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "X-Frame-Options": "DENY",
+    # Routes that serve pages set their own.
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
+
+
+class Keys:
+    """Checks API keys and browser sessions; keeps only hashes of the key."""
+
+    def __init__(self, api_key: str | None) -> None:
+        self.needed = api_key is not None
+        raw = (api_key or "").encode()
+        self.digest = hashlib.sha256(b"helicube key " + raw).digest()
+        # Sessions are signed, not stored, so that they outlive a restart and end when the key changes.
+        self.secret = hashlib.sha256(b"helicube session " + raw).digest()
+
+    def is_key(self, given: str) -> bool:
+        digest = hashlib.sha256(b"helicube key " + given.encode("utf-8", "surrogateescape")).digest()
+        return hmac.compare_digest(digest, self.digest)
+
+    def session(self) -> str:
+        until = str(int(time.time()) + SESSION_S)
+        return f"{until}.{self._sign(until)}"
+
+    def is_session(self, given: str) -> bool:
+        until, _, signature = given.partition(".")
+        sound = hmac.compare_digest(self._sign(until).encode(), signature.encode("utf-8", "surrogateescape"))
+        return sound and int(until) > time.time()
+
+    def _sign(self, until: str) -> str:
+        return hmac.new(self.secret, until.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+
+    def admits(self, headers: Headers) -> bool:
+        if not self.needed:
+            return True
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self.is_key(key.strip()):
+            return True
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return cookie is not None and self.is_session(cookie.value)
+
+
+class Buckets:
+    """A token bucket per client address.
+
+    Args:
+        per_s: refill; 0 or less: no limit.
+        burst: size of a bucket.
+    """
+
+    def __init__(self, per_s: float, burst: float, max_clients: int = 10_000) -> None:
+        self.per_s, self.burst, self.max_clients = per_s, burst, max_clients
+        # Address to tokens left and when that was true.
+        self.left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str) -> float:
+        """0 if a request may pass, or else the seconds until one may."""
+        if self.per_s <= 0:
+            return 0.0
+        now = time.monotonic()
+        tokens, then = self.left.pop(client, (self.burst, now))
+        tokens = min(self.burst, tokens + (now - then) * self.per_s)
+        passed = tokens >= 1
+        self.left[client] = (tokens - 1 if passed else tokens, now)
+        if len(self.left) > self.max_clients:
+            self.left.popitem(last=False)
+        return 0.0 if passed else (1 - tokens) / self.per_s
+
+
+class Guard:
+    """ASGI middleware around the whole service."""
+
+    def __init__(self, app: ASGIApp, config: ServeConfig, keys: Keys, stats: Stats) -> None:
+        self.app, self.keys, self.stats, self.limits = app, keys, stats, config.limits
+        self.hosts = None if keys.needed else {"localhost", "127.0.0.1", "::1", config.host, *config.hosts}
+        self.requests = Buckets(config.limits.requests_per_s, 2 * config.limits.requests_per_s)
+        self.jobs = Buckets(config.limits.jobs_per_minute / 60, max(1.0, config.limits.jobs_per_minute / 2))
+        # Wrong keys: few enough that guessing is hopeless.
+        self.failures = Buckets(0.5, 20)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                self.stats.answers.labels(method_of(scope), str(message["status"])).inc()
+            await send(message)
+
+        try:
+            self._check(scope)
+            replay = await read_body(receive, Headers(scope=scope), self.limits)
+        except ApiError as error:
+            await answer(error, send_guarded)
+            return
+        except ClientGone:
+            return
+        await self.app(scope, replay, send_guarded)
+
+    def _check(self, scope: Scope) -> None:
+        headers, path = Headers(scope=scope), scope["path"]
+        client = scope["client"][0] if scope.get("client") else "unknown"
+        if self.hosts is not None and host_of(headers.get("host", "")) not in self.hosts:
+            # A page of another site may point a name of its own at this machine (DNS rebinding).
+            raise ApiError(421, "this name is not served; use 127.0.0.1, or allow the name with --allow-host")
+        if wait_s := self.requests.take(client):
+            raise ApiError(429, f"too many requests; try again in {math.ceil(wait_s)} s", retry_after_s=wait_s)
+        is_open = path in OPEN_EXACT or path.startswith(OPEN)
+        if not is_open and not self.keys.admits(headers):
+            if wait_s := self.failures.take(client):
+                raise ApiError(429, "too many wrong keys; try again in a minute", retry_after_s=wait_s)
+            raise ApiError(401, "an API key is needed; send it as 'Authorization: Bearer KEY'")
+        if scope["method"] == "POST":
+            # Also keeps pages of other sites out: they cannot send this type without asking first.
+            if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+                raise ApiError(415, "the body must be JSON; send Content-Type: application/json")
+            bucket = self.jobs if path == "/v1/objects" else self.failures if path == "/v1/session" else self.requests
+            if wait_s := bucket.take(client):
+                raise ApiError(429, f"too many requests; try again in {math.ceil(wait_s)} s", retry_after_s=wait_s)
+
+
+class ClientGone(Exception):  # noqa: N818 - no error: nobody is left to be told
+    """The client went away before its request was complete."""
+
+
+def method_of(scope: Scope) -> str:
+    """A method's name, or "other" for what is not one: labels must stay few."""
+    known = {"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"}
+    return scope["method"] if scope["method"] in known else "other"
+
+
+def host_of(header: str) -> str:
+    """The name in a Host header, without its port."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.partition(":")[0].lower()
+
+
+async def read_body(receive: Receive, headers: Headers, limits: Limits) -> Receive:
+    """Take the whole body within its bounds of size and time; a `receive` that gives it again.
+
+    Raises:
+        ApiError: too large (413), too slow (408), or a length that is none (400).
+        ClientGone: the client went away.
+    """
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit()):
+        raise ApiError(400, f"Content-Length {length[:20]!r} is not a number")
+    too_large = ApiError(413, f"the body exceeds {limits.body_bytes} bytes; send fewer or shorter prompts")
+    if len(length) > 15 or int(length) > limits.body_bytes:
+        raise too_large
+    parts = bytearray()
+
+    async def take() -> None:
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            parts.extend(message.get("body", b""))
+            if len(parts) > limits.body_bytes:
+                raise too_large
+            more = message.get("more_body", False)
+
+    try:
+        await asyncio.wait_for(take(), limits.body_s)
+    except TimeoutError:
+        raise ApiError(408, f"the body took longer than {limits.body_s:.0f} s; send it faster") from None
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": bytes(parts), "more_body": False}
+
+    return replay
+
+
+async def answer(error: ApiError, send: Any) -> None:
+    """Send an error without the application's help."""
+    body = json.dumps(error.body).encode()
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **error.headers}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.status in {408, 413}:
+        # What is still on its way is not waited for.
+        headers["Connection"] = "close"
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": error.status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})

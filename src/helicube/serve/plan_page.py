@@ -1,0 +1,68 @@
+"""The planner's interactive frontier as a page."""
+
+from __future__ import annotations
+
+import html
+import tempfile
+import threading
+from pathlib import Path
+
+from helicube.errors import InputError
+from helicube.planner.request import PlanOptions, run_plan
+from helicube.planner.shipped import list_engines
+from helicube.serve.byte_cache import ByteCache
+from helicube.specs.catalog import list_models
+from helicube.specs.hardware import list_hardware
+from helicube.specs.names import nearest_names
+
+__all__ = ["Plans", "error_page", "plan_names"]
+
+
+def plan_names() -> dict[str, list[str]]:
+    """What can be planned for by name."""
+    return {
+        "models": [model.name for model in list_models()],
+        "gpus": [hardware.name for hardware in list_hardware()],
+        "engines": [*list_engines()],
+    }
+
+
+class Plans:
+    """Searches one at a time (each takes all cores), and keeps the latest pages."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.pages = ByteCache(16 << 20)
+
+    def page(self, model: str, gpu: str, max_gpus: int, context: int) -> str:
+        """The page that `helicube plan -o plan.html` writes.
+
+        Raises:
+            InputError: an unknown name (files are not read on a client's word), or nothing fits.
+        """
+        names = plan_names()
+        for what, name, known in (("model", model, names["models"]), ("GPU", gpu, names["gpus"])):
+            if name not in known:
+                raise InputError(f"{what} {name!r} is unknown; did you mean {nearest_names(name, known)}?")
+        with self.lock:
+            key = (model, gpu, max_gpus, context)
+            found = self.pages.get(key)
+            if found is None:
+                found = search(model, gpu, max_gpus, context)
+                self.pages.put(key, found)
+        return found.decode()
+
+
+def search(model: str, gpu: str, max_gpus: int, context: int) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.html"
+        run_plan(PlanOptions(model=model, gpu=gpu, max_gpus=max_gpus, context=context, output=(path,)))
+        return path.read_bytes()
+
+
+def error_page(message: str) -> str:
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><title>helicube plan</title>"
+        "<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui;padding:2rem}</style>"
+        f"<p>{html.escape(message)}</p></html>"
+    )

@@ -1,0 +1,149 @@
+"""Routes of jobs: asking, watching, cancelling."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from helicube.serve.answers import errors
+from helicube.serve.events import Stream, encode_event
+from helicube.serve.problem import ApiError, not_found
+from helicube.serve.schema import JobBody, JobList, ObjectRequest, check_limits, specs_of
+from helicube.serve.service import Service
+from helicube.serve.view import Json
+
+__all__ = ["Id", "job_routes"]
+
+Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="32 hex digits.")]
+Place = Annotated[int, Path(ge=0, le=999)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+# A comment is sent this often, so that nobody between takes a quiet stream for a dead one.
+KEEP_ALIVE_S = 15.0
+JOB_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"model": JobBody, "description": "All objects have ended."},
+    202: {"model": JobBody, "description": "Accepted."},
+}
+
+
+def job_routes(service: Service) -> APIRouter:
+    """The routes under /v1/jobs, and POST /v1/objects."""
+    router = APIRouter(prefix="/v1", tags=["jobs"])
+
+    @router.post(
+        "/objects", summary="Make objects", response_model=JobBody, status_code=202,
+        responses={**JOB_ANSWERS, **errors(400, 422, 503)},
+    )  # fmt: skip
+    async def create(
+        request: ObjectRequest,
+        wait: Annotated[bool, Query(description="Answer when the job has ended.")] = False,
+    ) -> JSONResponse:
+        check_limits(request, service.config.limits)
+        job = await run_in_threadpool(lambda: service.submit(request.as_dict, specs_of(request)))
+        view = await (wait_for_end(service, job) if wait else run_in_threadpool(find, service, job))
+        status = 202 if view["ended_at"] is None else 200
+        return JSONResponse(view, status_code=status, headers={"Location": f"/v1/jobs/{job}"})
+
+    @router.get("/jobs", summary="Jobs, newest first", responses=errors(422))
+    def jobs(limit: Limit = 50) -> JobList:
+        found = [service.view.job(row["id"]) for row in service.store.database.jobs(limit)]
+        return JobList.model_validate({"jobs": [view for view in found if view is not None]})
+
+    @router.get("/jobs/{job}", summary="A job", response_model=JobBody, responses=errors(404, 422))
+    def job(job: Id) -> JSONResponse:
+        return JSONResponse(find(service, job))
+
+    @router.delete("/jobs/{job}", summary="Cancel or forget a job", status_code=204, responses=errors(404, 422))
+    def remove(job: Id) -> Response:
+        service.remove_job(job)
+        return Response(status_code=204)
+
+    @router.get(
+        "/jobs/{job}/events", summary="A job's progress as server-sent events", response_class=StreamingResponse,
+        responses={200: {"content": {"text/event-stream": {}}, "description": "See docs/studio.md."},
+                   **errors(404, 422, 503)},
+    )  # fmt: skip
+    async def events(job: Id) -> StreamingResponse:
+        if service.hub.num_streams >= service.config.limits.streams:
+            raise ApiError(503, "too many listeners; poll the job instead", code="busy", retry_after_s=5)
+        # Before the state is looked at, so that nothing falls between.
+        stream = service.hub.open(job)
+        try:
+            first = await run_in_threadpool(find, service, job)
+        except ApiError:
+            service.hub.close(job, stream)
+            raise
+        headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+        return StreamingResponse(watch(service, job, stream, first), media_type="text/event-stream", headers=headers)
+
+    @router.get(
+        "/jobs/{job}/previews/{place}/{level}.glb", summary="A coarse mesh", response_class=Response,
+        responses={200: {"content": {"model/gltf-binary": {}}, "description": "A mesh."}, **errors(404, 422)},
+    )  # fmt: skip
+    def preview(job: Id, place: Place, level: Annotated[int, Path(ge=0, le=9)]) -> Response:
+        items = service.store.database.items(job)
+        data = service.previews.get((items[place]["object"], level)) if place < len(items) else None
+        if data is None:
+            raise not_found("preview", f"{place}/{level} of job {job}")
+        return Response(data, media_type="model/gltf-binary", headers={"Cache-Control": "private, max-age=600"})
+
+    return router
+
+
+def find(service: Service, job: str) -> Json:
+    view = service.view.job(job)
+    if view is None:
+        raise not_found("job", job)
+    return view
+
+
+async def watch(service: Service, job: str, stream: Stream, first: Json) -> AsyncIterator[bytes]:
+    """The events of a job until it ends, is forgotten, or the service stops."""
+    try:
+        yield encode_event("job", first)
+        if first["ended_at"] is not None:
+            yield encode_event("end", first)
+            return
+        status = first["status"]
+        while True:
+            try:
+                event, data = await asyncio.wait_for(stream.messages.get(), KEEP_ALIVE_S)
+            except TimeoutError:
+                yield b": still here\n\n"
+                continue
+            if stream.lagging or (event == "object" and status == "queued"):
+                stream.lagging = False
+                view = await run_in_threadpool(service.view.job, job)
+                if view is not None:
+                    status = view["status"]
+                    yield encode_event("job", view)
+            yield encode_event(event, data)
+            if event in {"end", "closing"}:
+                return
+    finally:
+        service.hub.close(job, stream)
+
+
+async def wait_for_end(service: Service, job: str) -> Json:
+    """The job when it has ended, or as it stands when the wait is over or the service stops."""
+    stream = service.hub.open(job)
+    try:
+        until = time.monotonic() + service.config.limits.wait_s
+        view = await run_in_threadpool(find, service, job)
+        while view["ended_at"] is None and (left := until - time.monotonic()) > 0:
+            try:
+                event, _ = await asyncio.wait_for(stream.messages.get(), left)
+            except TimeoutError:
+                break
+            if event in {"end", "closing"}:
+                view = await run_in_threadpool(find, service, job)
+                if event == "closing":
+                    break
+        return view
+    finally:
+        service.hub.close(job, stream)

@@ -1,0 +1,102 @@
+"""The process: a socket, a server, signals."""
+
+from __future__ import annotations
+
+import math
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from types import FrameType
+
+from helicube.errors import InputError, MissingExtraError
+from helicube.pipelines.text_to_shape import TextToShape
+from helicube.serve.config import ServeConfig
+
+try:
+    import uvicorn
+
+    from helicube.serve.app import create_app, guarded
+    from helicube.serve.service import Service
+except ImportError as error:
+    raise MissingExtraError((error.name or "fastapi").partition(".")[0], "serve") from None
+
+__all__ = ["bind", "open_browser", "serve"]
+
+Ready = Callable[[str], None]
+
+
+class _Server(uvicorn.Server):
+    """Tells the service of a signal before the connections are waited for, and the caller when it listens."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.service, self.on_ready = service, on_ready
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.service.begin_stop()
+        super().handle_exit(sig, frame)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.on_ready()
+
+
+def bind(host: str, port: int, *, or_any: bool = False) -> socket.socket:
+    """A socket on an address.
+
+    Args:
+        or_any: take any free port if that one is in use.
+
+    Raises:
+        InputError: the address is in use, or not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError:
+            if not or_any:
+                listener.close()
+                raise
+            listener.bind((host, 0))
+    except OSError as error:
+        raise InputError(f"{host} port {port} cannot be used ({error.strerror}); choose another --port") from None
+    return listener
+
+
+def serve(config: ServeConfig, pipeline: TextToShape, listener: socket.socket, on_ready: Ready | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; what is in the slots then finishes, what waits starts again the next time.
+
+    Args:
+        listener: see `bind`.
+        on_ready: called with the address once it answers.
+
+    Raises:
+        InputError: the data directory is in use, or cannot be written.
+    """
+    service = Service(pipeline, config)
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    settings = uvicorn.Config(
+        guarded(create_app(service), service),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=math.ceil(config.grace_s) + 5,
+        limit_concurrency=config.limits.streams + 256,
+        h11_max_incomplete_event_size=32_768,
+    )
+    server = _Server(settings, service, lambda: on_ready(f"http://{shown}:{port}/") if on_ready else None)
+    server.run(sockets=[listener])
+
+
+def open_browser(url: str) -> None:
+    """Show a page without waiting for the browser, which some systems run in the foreground."""
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

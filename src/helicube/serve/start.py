@@ -1,0 +1,86 @@
+"""What the command line asks for, put together: a key, a folder, a model, a socket."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from helicube.errors import InputError
+from helicube.serve.config import Limits, ServeConfig
+
+__all__ = ["StartOptions", "start"]
+
+KEY_VARIABLE = "HELICUBE_API_KEY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOptions:
+    """What the command line was told; see `helicube serve --help`."""
+
+    host: str
+    port: int
+    data_dir: Path | None
+    api_key: str | None
+    api_key_file: Path | None
+    allow_host: tuple[str, ...]
+    cors: tuple[str, ...]
+    slots: int
+    queue: int
+    cache_gb: float
+    jobs_per_minute: float
+    requests_per_s: float
+    mesh_threads: int
+    grace_s: float
+    weights: str | None
+    version: str | None
+    reload_page: bool
+    # Open a browser, and take another port if that one is in use.
+    browser: bool = False
+
+    @property
+    def config(self) -> ServeConfig:
+        return ServeConfig(
+            host=self.host, port=self.port, data_dir=self.data_dir or Path(click.get_app_dir("helicube")),
+            api_key=self.key, hosts=self.allow_host, cors=self.cors, slots=self.slots, mesh_threads=self.mesh_threads,
+            grace_s=self.grace_s, reload_page=self.reload_page,
+            limits=Limits(queue=self.queue, cache_bytes=int(self.cache_gb * 1e9),
+                          jobs_per_minute=self.jobs_per_minute, requests_per_s=self.requests_per_s),
+        )  # fmt: skip
+
+    @property
+    def key(self) -> str | None:
+        """From a file, the environment, or the command line, where other users of this machine can see it."""
+        if self.api_key_file is None:
+            return self.api_key or os.environ.get(KEY_VARIABLE) or None
+        try:
+            return self.api_key_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{self.api_key_file} cannot be read ({error}); check --api-key-file") from None
+
+
+def start(options: StartOptions) -> None:
+    """Load the model and serve.
+
+    Raises:
+        InputError: an option breaks a rule, the port or the folder is in use.
+        CheckpointError: there are no weights.
+        MissingExtraError: the extra [serve] is not installed.
+    """
+    config = options.config
+    from helicube.pipelines.text_to_shape import load
+    from helicube.serve.server import bind, open_browser, serve
+
+    # Before the model is loaded, which takes seconds.
+    listener = bind(config.host, config.port, or_any=options.browser)
+    click.echo("loading the model …", err=True)
+    pipeline = load(options.weights, version=options.version)
+
+    def ready(url: str) -> None:
+        click.echo(f"helicube serves at {url} (Ctrl+C ends it); data in {config.data_dir}", err=True)
+        if options.browser:
+            open_browser(url)
+
+    serve(config, pipeline, listener, ready)

@@ -1,0 +1,155 @@
+"""Jobs and objects on disk: what a restart finds again."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from helicube.geometry.export import encode
+from helicube.geometry.mesh import Mesh
+from helicube.serve.byte_cache import ByteCache
+from helicube.serve.database import Database, Row
+from helicube.serve.mesh_json import encode_json
+from helicube.serve.object_files import ObjectFiles
+from helicube.serve.problem import ApiError, gone, not_found
+from helicube.serve.work import Owner
+
+__all__ = ["ENDINGS", "Store", "file_name"]
+
+# Ending to media type.
+ENDINGS = {
+    "glb": "model/gltf-binary",
+    "obj": "model/obj",
+    "mtl": "model/mtl",
+    "stl": "model/stl",
+    "ply": "application/octet-stream",
+    "json": "application/json",
+    "png": "image/png",
+}
+ENCODED_BYTES = 64 << 20
+
+
+class Store:
+    """The data directory: a database, and a file for each finished mesh.
+
+    Args:
+        cache_bytes: bound on all meshes together; the least used go first.
+
+    Raises:
+        InputError: the folder is in use, or cannot be written.
+    """
+
+    def __init__(self, folder: Path, cache_bytes: int) -> None:
+        self.cache_bytes = cache_bytes
+        self.files = ObjectFiles(folder / "objects")
+        self.database = Database(folder / "jobs.sqlite3")
+        self.encoded = ByteCache(ENCODED_BYTES)
+        # One picture at a time: rendering takes all cores.
+        self.picture_lock = threading.Lock()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        known = self.database.known()
+        for key, size in known.items():
+            if self.files.size(key) != size:
+                self.database.delete_object(key)
+        self.files.sweep(self.database.known())
+
+    def close(self) -> None:
+        self.database.close()
+
+    def has(self, key: str) -> bool:
+        return self.database.object(key) is not None
+
+    def finish(self, key: str, mesh: Mesh, about: dict[str, Any], owners: list[Owner]) -> None:
+        """Keep a finished object: first the file, then the row that makes it count."""
+        size, sha256 = self.files.write(key, mesh)
+        self.database.finish_object(key, about, size, sha256, owners)
+
+    def trim(self, keep: str) -> None:
+        """Delete the least used objects beyond the bound, but not `keep`."""
+        _, total = self.database.total_bytes()
+        while total > self.cache_bytes:
+            old = [row for row in self.database.least_used() if row["id"] != keep]
+            if not old:
+                return
+            for row in old:
+                if total > self.cache_bytes:
+                    self.delete(row["id"])
+                    total -= row["bytes"]
+
+    def delete(self, key: str) -> None:
+        # The row first: an object without a file must not be found.
+        self.database.delete_object(key)
+        self.files.delete(key)
+        self.encoded.drop(lambda entry: isinstance(entry, tuple) and entry[0] == key)
+
+    def row(self, key: str) -> Row:
+        found = self.database.object(key)
+        if found is None:
+            raise not_found("object", key)
+        return found
+
+    def mesh(self, row: Row) -> Mesh:
+        mesh = self.files.read(row["id"], row["sha256"])
+        if mesh is None:
+            self.delete(row["id"])
+            raise gone(row["id"])
+        return mesh
+
+    def file(self, key: str, ending: str) -> bytes:
+        """An object as a file of the format that the ending names."""
+        row = self.row(key)
+        self.database.touch(key)
+        data = self.encoded.get((key, ending))
+        if data is None:
+            data = self._picture(row) if ending == "png" else self._encode(row, ending)
+            self.encoded.put((key, ending), data)
+        return data
+
+    def _encode(self, row: Row, ending: str) -> bytes:
+        mesh = self.mesh(row)
+        if ending == "json":
+            return encode_json(mesh)
+        name = json.loads(row["about"])["prompt"][:60]
+        parts = encode(mesh, "obj" if ending == "mtl" else ending, name=name, stem=row["id"])
+        return parts[".mtl" if ending == "mtl" else ""]
+
+    def _picture(self, row: Row) -> bytes:
+        from helicube.geometry.pictures import encode_png
+        from helicube.geometry.render import RenderOptions, render
+
+        path = self.files.path(row["id"], "png")
+        with self.picture_lock:
+            if path.is_file():
+                return path.read_bytes()
+            mesh = self.mesh(row)
+            if json.loads(row["about"])["settings"]["up"] == "z":
+                mesh = y_up(mesh)
+            data = encode_png(render(mesh, RenderOptions(background=None)))
+            self.files.write_bytes(path, data)
+            if not self.has(row["id"]):
+                # Deleted meanwhile: leave nothing behind.
+                path.unlink(missing_ok=True)
+                raise ApiError(404, f"object {row['id']} was deleted")
+            return data
+
+
+def y_up(mesh: Mesh) -> Mesh:
+    """A +Z-up mesh turned to +Y up, as the renderer has it."""
+    turn = np.array(((1, 0, 0), (0, 0, -1), (0, 1, 0)), dtype=np.float32)
+    normals = None if mesh.vertex_normals is None else mesh.vertex_normals @ turn
+    return replace(mesh, vertices=mesh.vertices @ turn, vertex_normals=normals)
+
+
+def file_name(row: Row, ending: str) -> str:
+    """A file's name for a download, made from the prompt."""
+    about = json.loads(row["about"])
+    words = re.sub(r"[^a-z0-9]+", "-", about["prompt"].lower()).strip("-")[:50] or "object"
+    return f"{words}-{about['seed']}.{ending}"
