@@ -83,6 +83,12 @@ def test_an_empty_prompt_is_refused(prompt: Any) -> None:
         chat().prompt_ids(prompt)
 
 
+def test_bytes_that_are_no_text_are_refused() -> None:
+    """What a shell passes on that is not UTF-8 arrives as lone surrogates."""
+    with pytest.raises(PromptError, match="the prompt is not text"):
+        chat().prompt_ids("hello \udcff")
+
+
 @pytest.mark.parametrize(
     "template",
     ["{{ raise_exception('system messages are not supported') }}", "{{ ''.__class__.__mro__ }}", "{% if %}"],
@@ -134,6 +140,23 @@ def test_a_folder_s_files_come_together(tmp_path: Path) -> None:
     assert made.prompt_ids("hello") == chat().prompt_ids("hello")
     (tmp_path / "chat_template.jinja").write_text("{{ messages[0]['content'] }}!")
     assert folder_chat(tmp_path, (), 1).render([{"role": "user", "content": "hi"}]) == "hi!"
+
+
+@pytest.mark.parametrize("template", [5, [1], {"default": TEMPLATE}])
+def test_a_template_that_is_no_text(template: Any, tmp_path: Path) -> None:
+    write_folder(tmp_path, {"chat_template": template})
+    if isinstance(template, list):
+        assert folder_chat(tmp_path, (), -1).template is None
+        return
+    with pytest.raises(CheckpointError, match="chat_template is no text"):
+        folder_chat(tmp_path, (), -1)
+
+
+def test_a_template_file_that_is_no_text(tmp_path: Path) -> None:
+    write_folder(tmp_path, {})
+    (tmp_path / "chat_template.jinja").write_bytes(b"\xff\xfe")
+    with pytest.raises(CheckpointError, match="cannot be read as text"):
+        folder_chat(tmp_path, (), -1)
 
 
 def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:

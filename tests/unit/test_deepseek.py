@@ -90,6 +90,8 @@ def test_only_the_best_groups_are_open() -> None:
         ({"scoring_func": "softmax"}, "scoring_func is 'softmax'"),
         ({"moe_layer_freq": 2}, "moe_layer_freq is 2"),
         ({"n_group": 3}, "8 experts do not form 3 groups"),
+        ({"n_group": 0}, "n_group is 0; it must be at least 1"),
+        ({"topk_group": 9}, "topk_group is 9; it must be at most n_group, 4"),
         ({"kv_lora_rank": None}, "kv_lora_rank is missing"),
     ],
 )

@@ -190,6 +190,10 @@ def damage(folder: Path, how: str) -> None:
         del tensors["model.layers.1.mlp.up_proj.weight"]
     elif how == "unknown":
         tensors["model.layers.1.self_attn.q_norm.weight"] = torch.ones(8)
+    elif how == "layer":
+        tensors = {n: t for n, t in tensors.items() if "layers.1." not in n}
+    elif how == "codes":
+        tensors["lm_head.weight"] = torch.ones(61, 32, dtype=torch.int8)
     elif how == "shape":
         tensors["lm_head.weight"] = torch.ones(62, 32)
     save_file(tensors, file)
@@ -203,6 +207,8 @@ def damage(folder: Path, how: str) -> None:
     ("how", "words"),
     [
         ("missing", "lack model.layers.1.mlp.up_proj.weight"),
+        ("layer", r"lack model\.layers\.1\.input_layernorm\.weight"),
+        ("codes", "lm_head.weight is of type I8, and weights are read from F64, F32"),
         ("unknown", "unknown tensors model.layers.1.self_attn.q_norm.weight"),
         ("shape", r"wrongly shaped lm_head.weight \(62, 32\) instead of \(61, 32\)"),
         ("truncated", "is damaged"),
@@ -235,7 +241,27 @@ def test_gguf_files_that_are_not(tmp_path: Path) -> None:
         open_model(str(path))
 
 
-@pytest.mark.parametrize(("content", "words"), [("{", "is not JSON"), ("[]", "no JSON object")])
+def test_a_gguf_file_without_a_model(tmp_path: Path) -> None:
+    """A vocabulary file, as llama.cpp has them for its tests; and one whose alignment is damaged."""
+    gguf = pytest.importorskip("gguf")
+    path = tmp_path / "a.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_head_count(8)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(CheckpointError, match=r"token_embd\.weight is missing"):
+        open_model(str(path))
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_uint32("general.alignment", 0)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(CheckpointError, match=r"general\.alignment is 0"):
+        open_model(str(path))
+
+
+@pytest.mark.parametrize(("content", "words"), [("{", "cannot be read as JSON"), ("[]", "no JSON object")])
 def test_a_garbled_configuration(content: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(CheckpointError, match=words):

@@ -50,7 +50,15 @@ class Chat:
         return self.encode(self.render(messages))
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Ids of text as it is; written special tokens become their ids."""
+        """Ids of text as it is; written special tokens become their ids.
+
+        Raises:
+            PromptError: bytes that were no UTF-8.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise PromptError(f"the prompt is not text ({error}); write it in UTF-8") from None
         return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
     def render(self, messages: Sequence[Message]) -> str:
@@ -114,7 +122,7 @@ def folder_chat(folder: Path, eos_ids: Sequence[int], bos_id: int) -> Chat:
         template=_template(folder, config),
         bos_token=_written(config.get("bos_token")),
         eos_token=eos_token,
-        stop_ids=frozenset(i for i in stop_ids if i is not None),
+        stop_ids=frozenset(i for i in stop_ids if isinstance(i, int)),
         bos_id=bos_id if config.get("add_bos_token", True) else -1,
     )
 
@@ -122,11 +130,21 @@ def folder_chat(folder: Path, eos_ids: Sequence[int], bos_id: int) -> Chat:
 def _template(folder: Path, config: Mapping[str, Any]) -> str | None:
     path = folder / "chat_template.jinja"
     if path.is_file():
-        return path.read_text(encoding="utf-8")
+        return _text(path)
     found = config.get("chat_template")
     if isinstance(found, list):
-        found = {t["name"]: t["template"] for t in found}.get("default")
+        named = {t.get("name"): t.get("template") for t in found if isinstance(t, dict)}
+        found = named.get("default")
+    if found is not None and not isinstance(found, str):
+        raise CheckpointError(f"{folder / 'tokenizer_config.json'}: chat_template is no text; correct or remove it")
     return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} cannot be read as text: {error}") from None
 
 
 def _written(token: Any) -> str:
@@ -138,7 +156,7 @@ def _json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(_text(path))
     except ValueError as error:
         raise CheckpointError(f"{path} is not JSON: {error}") from None
     return found if isinstance(found, dict) else {}

@@ -69,9 +69,12 @@ def _moe(file: ConfigFile, third: bool, hidden: int) -> MoeConfig:
         file.refuse("scoring_func", "softmax")
     else:
         file.refuse("scoring_func", "sigmoid")
-    groups = 1 if method == "greedy" else file.integer("n_group", 1)
+    groups = 1 if method == "greedy" else file.integer("n_group", 1, least=1)
+    open_groups = file.integer("topk_group", 1, least=1) if groups > 1 else 1
     if num_experts % groups or (third and groups > 1 and num_experts // groups < 2):
         raise CheckpointError(f"{file.name}: {num_experts} experts do not form {groups} groups of two or more")
+    if open_groups > groups:
+        raise CheckpointError(f"{file.name}: topk_group is {open_groups}; it must be at most n_group, {groups}")
     return MoeConfig(
         hidden_size=hidden,
         num_experts=num_experts,
@@ -80,7 +83,7 @@ def _moe(file: ConfigFile, third: bool, hidden: int) -> MoeConfig:
         shared_size=file.integer("n_shared_experts", 0) * width,
         sigmoid=third,
         num_groups=groups,
-        top_groups=file.integer("topk_group", 1) if groups > 1 else 1,
+        top_groups=open_groups,
         normalise=third and bool(file.data.get("norm_topk_prob", True)),
         scaling=file.number("routed_scaling_factor", 1.0),
     )

@@ -25,7 +25,7 @@ def llama_config(file: ConfigFile) -> LlmConfig:
     """
     kind = file.data["model_type"]
     _refuse_unknown(file, kind)
-    hidden, heads = file.integer("hidden_size"), file.integer("num_attention_heads")
+    hidden, heads = file.integer("hidden_size", least=1), file.integer("num_attention_heads", least=1)
     bias = file.flag("attention_bias")
     attention = GqaConfig(
         hidden_size=hidden,

@@ -76,10 +76,12 @@ class ConfigFile:
     def __init__(self, data: dict[str, Any], name: str) -> None:
         self.data, self.name = data, name
 
-    def integer(self, key: str, default: int | None = None) -> int:
+    def integer(self, key: str, default: int | None = None, *, least: int = 0) -> int:
         value = self._get(key, default)
         if isinstance(value, bool) or not isinstance(value, int):
             raise CheckpointError(f"{self.name}: {key} is {value!r}; it must be a whole number")
+        if value < least:
+            raise CheckpointError(f"{self.name}: {key} is {value}; it must be at least {least}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -126,7 +128,7 @@ class ConfigFile:
         original = longest if kind == "dynamic" else rope.integer("original_max_position_embeddings", longest)
         plain = kind in {"default", "divided"}
         factor = 1.0 if plain else rope.number("factor", longest / original if original else None)
-        return RotaryConfig(
+        found = RotaryConfig(
             head_dim=head_dim,
             theta=theta,
             kind=kind,
@@ -140,6 +142,8 @@ class ConfigFile:
             amplitude=_yarn_amplitude(rope, factor) if kind == "yarn" else 1.0,
             divisors=tuple(map(float, rope.data.get("divisors") or ())),
         )
+        _check_rotary(found, self.name)
+        return found
 
     def score_factor(self) -> float:
         """What YaRN's temperature over all dimensions multiplies the scores with (DeepSeek-V2 and later)."""
@@ -152,8 +156,25 @@ class ConfigFile:
     def _rope(self) -> ConfigFile:
         """The part on rotary embedding, its type under one name."""
         found = self.data.get("rope_parameters") or self.data.get("rope_scaling") or {}
+        if not isinstance(found, dict):
+            raise CheckpointError(f"{self.name}: rope_scaling is {found!r}; it must be an object or absent")
         kind = found.get("rope_type") or found.get("type") or "default"
         return ConfigFile({**found, "rope_type": kind}, self.name)
+
+
+def _check_rotary(c: RotaryConfig, name: str) -> None:
+    for key, value in (
+        ("rope_theta", c.theta),
+        ("factor", c.factor),
+        ("beta_fast", c.beta_fast),
+        ("beta_slow", c.beta_slow),
+    ):
+        if not 0 < value < math.inf:
+            raise CheckpointError(f"{name}: {key} is {value}; it must be finite and above 0")
+    if c.kind in {"dynamic", "yarn", "llama3"} and not c.original_context:
+        raise CheckpointError(f"{name}: rope type {c.kind!r} needs max_position_embeddings; add it to the file")
+    if c.kind == "divided" and len(c.divisors) != c.head_dim // 2:
+        raise CheckpointError(f"{name}: {len(c.divisors)} rotary divisors for {c.head_dim // 2} frequencies")
 
 
 def yarn_temperature(factor: float, weight: float = 1.0) -> float:
@@ -162,9 +183,8 @@ def yarn_temperature(factor: float, weight: float = 1.0) -> float:
 
 
 def _yarn_amplitude(rope: ConfigFile, factor: float) -> float:
-    given = rope.data.get("attention_factor")
-    if given is not None:
-        return float(given)
+    if rope.data.get("attention_factor") is not None:
+        return rope.number("attention_factor")
     weight, all_dims = rope.number("mscale", 0.0), rope.number("mscale_all_dim", 0.0)
     if weight and all_dims:
         return yarn_temperature(factor, weight) / yarn_temperature(factor, all_dims)

@@ -36,6 +36,10 @@ def load_part(
     Raises:
         CheckpointError: names tensors that are missing, unknown in a layer, or wrongly shaped.
     """
+    last = f"model.layers.{config.num_layers - 1}.input_layernorm.weight"
+    if last not in source.names():
+        # Before a shell of as many layers as a damaged file may ask for.
+        raise CheckpointError(f"{config.name}: the weights lack {last}; are they of this configuration?")
     shapes = published_shapes(config)
     check_tensors(config, source, shapes)
     model = _shell(config, part)

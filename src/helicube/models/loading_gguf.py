@@ -8,6 +8,7 @@ quantised blocks come from that package.
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -89,6 +90,8 @@ class GgufFile:
             self.fields[key] = self._value(self._take("<I")[0])
         infos = [self._tensor() for _ in range(num_tensors)]
         align = self.fields.get("general.alignment", 32)
+        if not isinstance(align, int) or align < 1:
+            raise ValueError(f"general.alignment is {align!r}; it must be a whole number above 0")
         start = -(-self._at // align) * align
         self.tensors = {n: Stored(shape=s, kind=k, offset=start + o) for n, s, k, o in infos}
 
@@ -138,17 +141,18 @@ def gguf_config(file: GgufFile) -> dict[str, Any]:
             raise CheckpointError(f"{file.path}: {arch}.{key} is missing from the metadata")
         return value
 
-    heads, width = get("attention.head_count"), get("embedding_length")
-    vocab, _ = file.tensors["token_embd.weight"].shape
+    heads, embedding = get("attention.head_count"), file.tensors.get("token_embd.weight")
+    if embedding is None:
+        raise CheckpointError(f"{file.path}: token_embd.weight is missing; it must hold the whole model")
     config: dict[str, Any] = {
         "model_type": ARCHITECTURES[arch],
-        "hidden_size": width,
+        "hidden_size": get("embedding_length"),
         "num_hidden_layers": get("block_count"),
         "num_attention_heads": heads,
         "num_key_value_heads": get("attention.head_count_kv", heads),
-        "head_dim": get("attention.key_length", width // heads),
+        "head_dim": file.fields.get(f"{arch}.attention.key_length"),
         "intermediate_size": get("feed_forward_length"),
-        "vocab_size": vocab,
+        "vocab_size": embedding.shape[0] if embedding.shape else 0,
         "rms_norm_eps": get("attention.layer_norm_rms_epsilon"),
         "max_position_embeddings": get("context_length"),
         "rope_theta": get("rope.freq_base", 10_000.0),
@@ -185,7 +189,7 @@ class GgufSource:
         self.interleaved = {"attn_q": num_heads, "attn_k": num_kv_heads}
         if file.fields.get("general.architecture") != "llama":
             self.interleaved = {}
-        blocks = {int(n.split(".")[1]) for n in file.tensors if n.startswith("blk.")}
+        blocks = {int(m[1]) for n in file.tensors if (m := re.match(r"blk\.(\d+)\.", n))}
         self.stored = {ours: theirs for ours, theirs in stored_names(blocks).items() if theirs in file.tensors}
 
     def names(self) -> frozenset[str]:
@@ -211,6 +215,8 @@ class GgufSource:
         height, width = info.shape if len(info.shape) > 1 else (1, *info.shape)
         columns = columns if columns is not None else range(width)
         block, size, dequantize = _format(info.kind, self.file.path)
+        if width % block:
+            raise CheckpointError(f"{self.file.path}: rows of {stored} are {width} wide, no multiple of {block}")
         pitch = width // block * size
         end = info.offset + height * pitch
         if end > len(self.file.bytes):

@@ -50,7 +50,8 @@ def open_model(name_or_path: str) -> OpenModel:
     if name_or_path in PACKAGED:
         return _open_gguf(_packaged(name_or_path), name_or_path)
     path = Path(name_or_path)
-    if path.is_dir():
+    # An empty name would be this folder.
+    if name_or_path and path.is_dir():
         return _open_folder(path)
     if path.is_file():
         return _open_gguf(path, path.stem)
@@ -103,8 +104,8 @@ def _open_folder(folder: Path) -> OpenModel:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CheckpointError(f"{path} is missing; it must lie beside the weights") from None
-    except ValueError as error:
-        raise CheckpointError(f"{path} is not JSON: {error}") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(data, dict):
         raise CheckpointError(f"{path} holds no JSON object")
     # transformers 5 writes Qwen3-MoE's number of experts under Mixtral's key.

@@ -19,6 +19,8 @@ __all__ = ["DictSource", "RenamedSource", "SafetensorsSource", "TensorSource"]
 INDEX_FILE = "model.safetensors.index.json"
 # Suffix of the scales of weights in float8, one per block of 128 × 128 (DeepSeek-V3's format).
 SCALE_SUFFIX, SCALE_BLOCK = "_scale_inv", 128
+# Types by their names in the file.
+READABLE = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")
 
 
 class TensorSource(Protocol):
@@ -97,6 +99,7 @@ class SafetensorsSource:
     def read(self, name: str, rows: range, columns: range | None) -> Tensor:
         with _readable(self._file[name]):
             found: Tensor
+            self._check_type(name)
             if columns is None:
                 found = self._slice(name)[rows.start : rows.stop]
             else:
@@ -112,6 +115,15 @@ class SafetensorsSource:
         by_row = torch.arange(rows.start, rows.stop) // SCALE_BLOCK
         by_column = torch.arange(columns.start, columns.stop) // SCALE_BLOCK
         return scales.float()[by_row][:, by_column]
+
+    def _check_type(self, name: str) -> None:
+        """Integers are codes of a quantised format, which are nothing without its rule."""
+        found = self._slice(name).get_dtype()
+        if found not in READABLE:
+            raise CheckpointError(
+                f"{self._file[name]}: {name} is of type {found}, and weights are read from {', '.join(READABLE)} only; "
+                "use the unquantised model or a GGUF file"
+            )
 
     def _slice(self, name: str) -> Any:
         path = self._file[name]

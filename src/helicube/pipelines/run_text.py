@@ -15,6 +15,8 @@ from helicube.specs.layout import HelixLayout
 __all__ = ["RunOptions", "run_text"]
 
 DTYPES = ("auto", "float32", "bfloat16")
+# A day.
+MOST_TIMEOUT_S = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +71,8 @@ class RunOptions:
                 raise InputError(f"{name}={value} is too small; choose at least {low}")
         if self.dtype not in DTYPES:
             raise InputError(f"dtype {self.dtype!r} is unknown; choose {' or '.join(DTYPES)}")
-        if not self.timeout > 0:
-            raise InputError(f"timeout={self.timeout} must be above 0 seconds")
+        if not 0 < self.timeout <= MOST_TIMEOUT_S:
+            raise InputError(f"timeout={self.timeout} is out of range; choose seconds above 0, up to {MOST_TIMEOUT_S}")
 
     def helix_layout(self, num_ranks: int | None) -> HelixLayout:
         """The layout asked for, filled up to the ranks that there are.

@@ -52,12 +52,16 @@ def run_rank(options: RunOptions, layout: HelixLayout) -> None:
     if printer is None:
         return
     printer.finish(results)
-    _print_numbers(results, requests, helix, table, engine.engine.decode_s)
-    if options.check:
-        _check(options, opened, (requests[0], results[0], logits), pool.device)
     errors = [r.error for r in results if r.error]
+    if len(errors) < len(results):
+        _print_numbers(results, requests, helix, table, engine.engine.decode_s)
+        padding = layout.padding(opened.spec)
+        if padding:
+            sys.stderr.write(f"padded with zeros, which changes no result: {padding}\n")
     if errors:
         raise DecodeError(errors[0])
+    if options.check:
+        _check(options, opened, (requests[0], results[0], logits), pool.device)
 
 
 def cache_slots(placement: RoundRobin, lengths: Sequence[int]) -> int:
