@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,15 @@ class Report:
         partial.write_text(json.dumps(self.content, indent=1) + "\n", encoding="utf-8")
         partial.replace(self.output)
 
+    def lines(self, rows: list[dict[str, Any]]) -> None:
+        """Records, a line each."""
+        for row in rows:
+            self.console.print(
+                ", ".join(
+                    f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
+                )
+            )
+
     def table(self, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
         table = Table(*columns)
         for row in rows:
@@ -104,6 +113,7 @@ def bandwidth() -> dict[str, float]:
 
 def measure(report: Report, arguments: argparse.Namespace) -> None:
     import gpu_kernels
+    import gpu_objects
     import gpu_steps
 
     from helicube.models.cube.decoder import DecoderConfig
@@ -122,11 +132,21 @@ def measure(report: Report, arguments: argparse.Namespace) -> None:
     def show_kernels(rows: list[Any]) -> None:
         report.table(KERNEL_COLUMNS, (kernel_line(r, ceiling) for r in rows))
 
+    def before_kernels() -> Iterator[Any]:
+        for batch in (1, 4, 16):
+            yield gpu_steps.time_uncached(decoder, batch, tokens)
+            yield gpu_steps.time_plain(decoder, batch, tokens)
+            yield gpu_steps.time_plain_graph(decoder, batch, tokens)
+
     prefix = gpu_steps.NUM_TEXT + int(config.use_bbox)
-    report.section("plain step", lambda: [gpu_steps.time_plain(decoder, b, tokens) for b in (1, 16)], show_steps)
+    report.section("set-up", lambda: gpu_objects.time_setup(decoder, tokens), report.lines)
     report.section("steps", steps(FORMATS, (1,)), show_steps)
-    report.section("objects", lambda: objects(decoder, tokens), report.console.print)
-    report.section("steps of several prompts", steps(("bfloat16", "int8", "fp8"), (4, 16)), show_steps)
+    report.section("objects", lambda: gpu_objects.time_objects(decoder, tokens), report.lines)
+    report.section("object and mesh", lambda: gpu_objects.time_mesh(decoder, tokens), report.lines)
+    report.section("steps before kernels", before_kernels, show_steps)
+    report.section("steps of several prompts", steps(FORMATS, (4, 16)), show_steps)
+    report.section("ablation", lambda: ablation(report.content), report.lines)
+    report.section("targets", lambda: targets(report.content), report.lines)
     report.section("products", lambda: gpu_kernels.time_products(config, (2, 32)), show_kernels)
     report.section("attention", lambda: gpu_kernels.time_attention(config, (2, 32), prefix, tokens), show_kernels)
     report.section("sampling", lambda: gpu_kernels.time_sampling(config, (1, 16)), show_kernels)
@@ -134,13 +154,46 @@ def measure(report: Report, arguments: argparse.Namespace) -> None:
         report.section("sweep", lambda: gpu_kernels.sweep(config), lambda rows: report.table(SWEEP_COLUMNS, best(rows)))
 
 
-def objects(decoder: Any, tokens: int) -> list[dict[str, Any]]:
-    import gpu_steps
+def ablation(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every way to make a step beside the first, by number of prompts."""
+    rows = [r for name in STEP_SECTIONS for r in content.get(name, ())]
+    first = {r["subject"]["batch"]: r["tpot"]["median_s"] for r in rows if r["subject"]["mode"] == "no cache"}
+    lines = [
+        {
+            "batch": r["subject"]["batch"],
+            "mode": r["subject"]["mode"],
+            "weights": r["subject"]["weights"],
+            "tpot_ms": 1e3 * r["tpot"]["median_s"],
+            "speed_up": first[r["subject"]["batch"]] / r["tpot"]["median_s"]
+            if r["subject"]["batch"] in first
+            else None,
+        }
+        for r in rows
+    ]
+    return sorted(lines, key=lambda line: (line["batch"], -line["tpot_ms"]))
 
-    cases = (("bfloat16", 1), ("fp8", 1), ("bfloat16", 16))
-    return [gpu_steps.time_object(decoder, form, batch, tokens) for form, batch in cases]
+
+def targets(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """The figures to reach on an H200, and what was measured in this run; None where its section did not run."""
+    step = {(r["weights"], r["mode"]): r["tpot_ms"] for r in content.get("ablation", ()) if r["batch"] == 1}
+    meshes = [r["total_s"] for r in content.get("object and mesh", ())]
+    batches = {(r["weights"], r["batch"]): r["times_one"] for r in content.get("objects", ())}
+    setups = [r["graphs_s"] for r in content.get("set-up", ())]
+    found = [
+        ("TPOT of one guided prompt, bfloat16, ms", 0.8, step.get(("bfloat16", "triton graph"))),
+        ("TPOT of one guided prompt, fp8, ms", 0.5, step.get(("fp8", "triton graph"))),
+        ("TPOT of one guided prompt, int4, ms", 0.5, step.get(("int4", "triton graph"))),
+        ("1,024 tokens and the surface at 2^8 cells, s", 1.2, min(meshes, default=None)),
+        ("16 objects at once / one", 3.0, batches.get(("bfloat16", 16))),
+        ("set-up of all graphs, kernels compiled before, s", 5.0, setups[-1] if setups else None),
+    ]
+    return [
+        {"figure": name, "at_most": most, "measured": got, "reached": None if got is None else got <= most}
+        for name, most, got in found
+    ]
 
 
+STEP_SECTIONS = ("steps before kernels", "steps", "steps of several prompts")
 STEP_COLUMNS = (
     "mode",
     "weights",

@@ -14,12 +14,14 @@ from gpu_timing import Call, Clock, capture, clock
 from torch import Tensor
 
 from helicube.engine.metrics import cache_bytes
+from helicube.engine.plain_step import PlainStep
 from helicube.engine.runner import CubeRunner
 from helicube.kernels.triton.cube_weights import cube_weights
 from helicube.kernels.triton.decode_step import DecodeStep, StepWeights
 from helicube.kernels.triton.sampling_state import SamplingState
 from helicube.kernels.triton.weight import quantize_fp8
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.nn.cache import CacheSpec
 from helicube.nn.quantize import WeightFormat, quantize
 
 DEVICE, DTYPE = "cuda", torch.bfloat16
@@ -101,11 +103,7 @@ class StepCase:
 
     def reset(self, at: int) -> None:
         """All slots with `at` tokens in the cache."""
-        for slot in range(self.batch):
-            self.state.start(slot, self.config.bos_id, self.tokens, guidance=3.0, temperature=1.0, key=slot)
-        self.state.steps.fill_(at)
-        self.state.positions.fill_(at)
-        self.state.lengths.fill_(at + 1)
+        _fill(self.state, self.config, self.tokens, at)
 
 
 def measure_step(step: Call, reset: Callable[[int], None], about: Subject, *, steps: int = 100) -> StepRow:
@@ -132,14 +130,53 @@ def time_plain(decoder: CubeDecoder, batch: int, tokens: int) -> StepRow:
     spec = decoder.cache_spec(NUM_TEXT, tokens)
     runner = CubeRunner(decoder, spec, num_slots=batch)
     ids = torch.zeros(batch, dtype=torch.int64, device=DEVICE)
-    weights = [p for name, p in decoder.named_parameters() if _in_shape_stream(name)]
-    num_bytes = sum(p.nbytes for p in weights) + cache_bytes(spec, 2 * batch, START, DTYPE.itemsize)
-    about = Subject(mode="torch eager", weights="bfloat16", batch=batch, num_bytes=num_bytes)
 
     def step() -> Tensor:
         return runner.step(ids, [START] * batch).argmax(dim=-1)
 
-    return measure_step(step, lambda _: None, about)
+    return measure_step(step, lambda _: None, _about_plain(decoder, spec, batch))
+
+
+def time_uncached(decoder: CubeDecoder, batch: int, tokens: int) -> StepRow:
+    """The whole sequence anew at each step: where the published ablation begins, without its graphs."""
+    spec = decoder.cache_spec(NUM_TEXT, tokens)
+    runner = CubeRunner(decoder, spec, num_slots=batch, cache=False)
+    ids = torch.zeros(batch, dtype=torch.int64, device=DEVICE)
+    eager = _about_plain(decoder, spec, batch)
+
+    def reset(at: int) -> None:
+        runner.history = [[0] * at for _ in range(batch)]
+
+    about = replace(eager, mode="no cache")
+    return measure_step(lambda: runner.step(ids, [START] * batch).argmax(dim=-1), reset, about, steps=5)
+
+
+def time_plain_graph(decoder: CubeDecoder, batch: int, tokens: int) -> StepRow:
+    """PyTorch's operators over static buffers, captured."""
+    spec = decoder.cache_spec(NUM_TEXT, tokens)
+    runner = CubeRunner(decoder, spec, num_slots=batch)
+    state = SamplingState.empty(batch, 2, tokens, [(0, decoder.config.shape_model_vocab_size)], DEVICE)
+    started = time.perf_counter()
+    graph = capture([PlainStep(decoder, runner.cache, runner.table, state)])
+    setup_s = time.perf_counter() - started
+    about = replace(_about_plain(decoder, spec, batch), mode="torch graph")
+    row = measure_step(graph.replay, lambda at: _fill(state, decoder.config, tokens, at), about)
+    return replace(row, setup_s=setup_s + row.setup_s)
+
+
+def _about_plain(decoder: CubeDecoder, spec: CacheSpec, batch: int) -> Subject:
+    weights = [p for name, p in decoder.named_parameters() if _in_shape_stream(name)]
+    num_bytes = sum(p.nbytes for p in weights) + cache_bytes(spec, 2 * batch, START, DTYPE.itemsize)
+    return Subject(mode="torch eager", weights="bfloat16", batch=batch, num_bytes=num_bytes)
+
+
+def _fill(state: SamplingState, config: DecoderConfig, tokens: int, at: int) -> None:
+    """All slots with `at` tokens in the cache."""
+    for slot in range(len(state.steps)):
+        state.start(slot, config.bos_id, tokens, guidance=3.0, temperature=1.0, key=slot)
+    state.steps.fill_(at)
+    state.positions.fill_(at)
+    state.lengths.fill_(at + 1)
 
 
 def _in_shape_stream(name: str) -> bool:
@@ -162,22 +199,3 @@ def time_steps(
             setup_s = time.perf_counter() - started
             row = measure_step(graph.replay, case.reset, replace(eager, mode="triton graph"))
             yield replace(row, setup_s=setup_s + row.setup_s)
-
-
-def time_object(decoder: CubeDecoder, form: str, batch: int, tokens: int) -> dict[str, float | int | str]:
-    """All tokens of a batch of objects, as the host sees it: launches included, nothing read back until the end."""
-    case = StepCase(decoder, weights_of(decoder, form, tokens), batch, tokens)
-    case.reset(0)
-    graph = capture([case.step])
-    seconds = []
-    for _ in range(3):
-        case.reset(0)
-        torch.cuda.synchronize()
-        started = time.perf_counter()
-        for _ in range(tokens):
-            graph.replay()
-        ids = case.state.ids.cpu()
-        seconds.append(time.perf_counter() - started)
-        assert int(ids.min()) >= 0, "an id was not chosen"
-        assert not case.state.failed.any(), "logits were not finite"
-    return {"weights": form, "batch": batch, "tokens": tokens, "seconds": sorted(seconds)[1]}

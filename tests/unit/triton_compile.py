@@ -1,4 +1,4 @@
-"""Compile the kernels of a cube-v0.5 step for compute capability 9.0 and print what became of each, as JSON.
+"""Compile the kernels of a cube-v0.5 step for a compute capability (90, say) and print what became of each, as JSON.
 
 Runs without a GPU: launches are turned into compilations, with the wrappers' own arguments.
 """
@@ -30,6 +30,9 @@ BF16, I32 = torch.bfloat16, torch.int32
 ROWS, WIDTH, HIDDEN, HEADS, SIZE, PREFIX, TOKENS = 2, 1536, 6144, 12, 128, 78, 1024
 
 
+CAPABILITY = int(sys.argv[1])
+
+
 class NoDevice:
     """As much of a driver as a compilation asks for."""
 
@@ -40,7 +43,7 @@ class NoDevice:
         return 0
 
     def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", 90, 32)
+        return GPUTarget("cuda", CAPABILITY, 32)
 
 
 compiled: list[dict[str, Any]] = []
@@ -87,8 +90,9 @@ def products() -> None:
     x, residual = torch.zeros(ROWS, WIDTH, dtype=BF16), torch.zeros(ROWS, WIDTH, dtype=BF16)
     bias = torch.zeros(3 * WIDTH, dtype=BF16)
     linear(x, weight("int8", 3 * WIDTH, WIDTH), bias_N=bias, norm_eps=1e-6)
-    linear(x, weight("int4", WIDTH, WIDTH), residual_RN=residual, out=residual)
-    linear(torch.zeros(ROWS, HIDDEN, dtype=BF16), weight("fp8", WIDTH, HIDDEN), residual_RN=x, out=x)
+    if CAPABILITY == 90:
+        linear(x, weight("int4", WIDTH, WIDTH), residual_RN=residual, out=residual)
+        linear(torch.zeros(ROWS, HIDDEN, dtype=BF16), weight("fp8", WIDTH, HIDDEN), residual_RN=x, out=x)
     swiglu(x, weight("dense", 2 * HIDDEN, WIDTH), bias=torch.zeros(2 * HIDDEN, dtype=BF16), norm_eps=1e-6)
 
 
@@ -113,5 +117,6 @@ if __name__ == "__main__":
     JITFunction.run = run
     products()
     attention()
-    sampling()
+    if CAPABILITY == 90:
+        sampling()
     json.dump(compiled, sys.stdout)
