@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PROMPT ?= a red wooden chair
 
-.PHONY: demo test lint types clean
+.PHONY: demo test lint types clean chromium
 
 # PyTorch first and pinned: a plain `torch` requirement would pull the CUDA build.
 $(STAMP): pyproject.toml
@@ -22,7 +22,14 @@ tests/node/node_modules: tests/node/package-lock.json
 	@if command -v npm > /dev/null; then npm ci --prefix tests/node --silent --no-audit --no-fund && touch $@; \
 	else echo "npm not found: the glTF validator is not installed"; fi
 
-test: $(STAMP) tests/node/node_modules
+# The browser that the tests of the studio's page drive; without it those tests say so, and fail in CI.
+chromium:
+	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	&& apt-get update -qq > /dev/null 2>&1 \
+	&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null 2>&1; } \
+	|| echo "chromium not found and not installed: tests in a browser cannot run"
+
+test: $(STAMP) tests/node/node_modules chromium
 	$(BIN)/python -m pytest -n 2
 
 lint: $(STAMP)

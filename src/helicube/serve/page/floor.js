@@ -26,6 +26,7 @@ void main() {
   float fade = 1.0 - smoothstep(0.25 * radius, radius, length(place));
   float strength = max(0.42 * lines(cell), lines(major));
   gl_FragColor = vec4(ink, strength * fade * opacity);
+  #include <colorspace_fragment>
 }`;
 
 export class Floor {
@@ -57,6 +58,7 @@ export class Floor {
 
   tint(ink, dark) {
     this.grid.material.uniforms.ink.value.set(ink);
+    this.grid.material.uniforms.opacity.value = dark ? 0.6 : 0.75;
     this.shadow.material.opacity = dark ? 0.45 : 0.17;
   }
 }

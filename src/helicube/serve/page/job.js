@@ -52,7 +52,11 @@ export class Job extends EventTarget {
   #listen() {
     const source = this.source = new EventSource(`/v1/jobs/${this.id}/events`);
     const on = (name, take) => source.addEventListener(name, (event) => this.closed || take(JSON.parse(event.data)));
-    on("job", (job) => { this.state = job; this.#emit("change"); });
+    on("job", (job) => {
+      this.state = job;
+      if (this.running) this.#emit("change");
+      else this.#end();
+    });
     on("object", (object) => { this.state.objects[object.index] = object; this.#emit("change"); });
     on("progress", (step) => { Object.assign(this.objects[step.index], step); this.#emit("change"); });
     on("preview", (preview) => {

@@ -2,7 +2,7 @@
 
 import * as three from "./three.js";
 
-const SIDE = 9;
+const SIDE = 7;
 
 export class Lattice {
   constructor() {
@@ -14,7 +14,7 @@ export class Lattice {
     const geometry = new three.BufferGeometry();
     geometry.setAttribute("position", new three.Float32BufferAttribute(places, 3));
     geometry.setAttribute("color", new three.BufferAttribute(new Float32Array(3 * this.count), 3));
-    this.points = new three.Points(geometry, new three.PointsMaterial({ size: 3, sizeAttenuation: false, vertexColors: true }));
+    this.points = new three.Points(geometry, new three.PointsMaterial({ size: 4, sizeAttenuation: false, vertexColors: true }));
     this.on = new three.Color();
     this.off = new three.Color();
     this.share = 0;
@@ -24,7 +24,7 @@ export class Lattice {
   /** @param box (x, y, z) in metres. */
   fit(box, pixels) {
     this.points.scale.set(...box);
-    this.points.material.size = 3 * pixels;
+    this.points.material.size = 4 * pixels;
   }
 
   tint(on, off) {

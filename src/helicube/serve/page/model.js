@@ -37,19 +37,19 @@ export class Model {
   get size() { return this.geometry.boundingBox.getSize(new three.Vector3()); }
   get numTriangles() { return (this.geometry.index ?? this.geometry.attributes.position).count / 3; }
 
-  /** @param {{colors: boolean, wire: boolean, plain: string, ink: string}} look */
-  dress({ colors, wire, plain, ink }) {
+  /** @param {{colors: boolean, wire: boolean, plain: string, accent: string}} look */
+  dress({ colors, wire, plain, accent }) {
     const coloured = colors && this.hasColors;
     if (this.material.vertexColors !== coloured) this.material.needsUpdate = true;
     this.material.vertexColors = coloured;
     this.material.color.set(coloured ? "#ffffff" : plain);
     if (wire && !this.lines) {
-      this.lines = new three.LineSegments(new three.WireframeGeometry(this.geometry), new three.LineBasicMaterial({ transparent: true, opacity: 0.45 }));
+      this.lines = new three.LineSegments(new three.WireframeGeometry(this.geometry), new three.LineBasicMaterial({ transparent: true, opacity: 0.6 }));
       this.group.add(this.lines);
     }
     if (this.lines) {
       this.lines.visible = wire;
-      this.lines.material.color.set(ink);
+      this.lines.material.color.set(accent);
     }
   }
 

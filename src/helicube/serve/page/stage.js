@@ -3,11 +3,22 @@
 import * as three from "./three.js";
 import { Cell } from "./cell.js";
 import { find } from "./elements.js";
+import { FIGURE_M } from "./figure.js";
 import { token } from "./theme.js";
 
 const REVEAL_MS = 520;
 const HOME = new three.Vector3(0.62, 0.42, 1).normalize();
 const MOST_PIXELS = 2;
+// The figure is left out of the frame where it would make the object smaller than this.
+const MOST_ROOM = 2;
+
+/** The sphere around an object of this size and the figure beside it. */
+function around(size) {
+  const box = new three.Box3(new three.Vector3(-size.x / 2 - 0.75, 0, -size.z / 2), new three.Vector3(size.x / 2, Math.max(size.y, FIGURE_M + 0.1), size.z / 2));
+  const sphere = box.getBoundingSphere(new three.Sphere());
+  sphere.radius *= 0.98;
+  return sphere;
+}
 
 export class Stage extends EventTarget {
   cells = [];
@@ -94,10 +105,13 @@ export class Stage extends EventTarget {
   home() {
     const size = this.cells.reduce((most, cell) => most.max(cell.size), new three.Vector3());
     const radius = Math.max(size.length() / 2, 0.02);
-    const shown = this.look.figure ? Math.min(1.9 * radius, Math.max(1.2 * radius, 1.15)) : 1.15 * radius;
+    const view = new three.Sphere(new three.Vector3(0, size.y * 0.48, 0), 1.12 * radius);
+    const both = around(size);
+    if (this.look.figure && both.radius < MOST_ROOM * radius) view.copy(both);
+    else if (this.look.figure) view.radius *= 1.25;
     const angle = (Math.min(this.camera.fov, this.camera.fov * this.camera.aspect) * Math.PI) / 360;
-    this.controls.target.set(this.look.figure ? -0.25 * (shown - radius) : 0, size.y * 0.46, 0);
-    this.camera.position.copy(this.controls.target).addScaledVector(HOME, shown / Math.sin(angle));
+    this.controls.target.copy(view.center);
+    this.camera.position.copy(view.center).addScaledVector(HOME, view.radius / Math.sin(angle));
     Object.assign(this.camera, { near: radius / 50, far: radius * 80 });
     this.camera.updateProjectionMatrix();
     Object.assign(this.controls, { minDistance: radius * 0.6, maxDistance: radius * 24 });
@@ -175,7 +189,7 @@ export class Stage extends EventTarget {
 
   colors() {
     const dark = document.documentElement.dataset.theme === "dark";
-    return { ...this.look, dark, ink: dark ? "#ffffff" : "#000000", plain: dark ? "#b5b1a8" : "#c9c4b8", soft: token("soft"), figureBoard: token("figure"), line: token("line-strong"), accent: token("accent") };
+    return { ...this.look, dark, plain: dark ? "#b5b1a8" : "#c9c4b8", soft: token("soft"), figureBoard: token("figure"), line: token("line-strong"), accent: token("accent") };
   }
 
   #keys() {

@@ -1,0 +1,91 @@
+"""When things go wrong: the page says so in plain words, and goes on by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from studio import Studio, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
+
+pytestmark = pytest.mark.browser
+
+OpenPage = Callable[..., "Page"]
+
+
+def test_a_killed_server_is_missed_and_the_job_goes_on_when_it_is_back(open_page: OpenPage, own_studio: Studio) -> None:
+    page = open_page(own_studio.url)
+    page.fill("#prompt", "a bench")
+    page.press("#prompt", "Enter")
+    until(page, "document.querySelector('#progress-rate').textContent.includes('tokens/s')")
+    own_studio.kill()
+    page.wait_for_selector("#connection[data-state=lost]")
+    assert "reconnecting" in page.inner_text("#connection")
+    own_studio.start()
+    page.wait_for_selector("#connection[data-state=good]")
+    page.wait_for_selector(".cell[data-level=final]")
+    page.wait_for_selector(".thumb[title='a bench']")
+    assert page.locator("#trouble").is_hidden()
+
+
+def test_an_empty_prompt_is_told_what_to_do(page: Page) -> None:
+    page.press("#prompt", "Enter")
+    page.wait_for_selector("#trouble:has-text('Type what it should be')")
+    assert page.get_attribute("#prompt", "aria-invalid") == "true"
+
+
+def test_a_full_queue_shows_the_wait_and_counts_down(page: Page) -> None:
+    def full(route: Route) -> None:
+        body = {"error": {"code": "queue_full", "message": "64 objects wait already and at most 64 may."}}
+        route.fulfill(status=429, headers={"Retry-After": "2"}, content_type="application/json", body=json.dumps(body))
+
+    page.route("**/v1/objects", full)
+    page.fill("#prompt", "a bench")
+    page.press("#prompt", "Enter")
+    page.wait_for_selector("#trouble:has-text('64 objects wait already')")
+    assert "to go" in page.inner_text("#trouble")
+    page.wait_for_selector("#trouble:has-text('You can try again now.')")
+    assert page.locator("#cancel").is_hidden()
+
+
+def test_what_the_server_declines_is_shown_as_it_says(page: Page, studio: Studio) -> None:
+    # Past what the field itself lets through, so that the answer is the server's.
+    page.evaluate("document.querySelector('#prompt').removeAttribute('maxlength')")
+    page.fill("#prompt", "chair " * 400)
+    with page.expect_response("**/v1/objects") as answer:
+        page.press("#prompt", "Enter")
+    assert answer.value.status == 422
+    page.wait_for_selector("#trouble:not([hidden])")
+    assert page.inner_text("#trouble") == answer.value.json()["error"]["message"]
+
+
+def test_a_key_is_asked_for_once(page: Page) -> None:
+    opened = []
+
+    def locked(route: Route) -> None:
+        if opened:
+            route.continue_()
+        else:
+            body = json.dumps({"error": {"code": "unauthorized", "message": "an API key is needed"}})
+            route.fulfill(status=401, content_type="application/json", body=body)
+
+    def session(route: Route) -> None:
+        right = json.loads(route.request.post_data or "{}") == {"api_key": "open sesame"}
+        opened.extend([True] if right else [])
+        route.fulfill(status=204 if right else 401)
+
+    page.route("**/v1/objects", locked)
+    page.route("**/v1/session", session)
+    page.fill("#prompt", "a bench")
+    page.press("#prompt", "Enter")
+    page.fill("#key", "wrong")
+    page.press("#key", "Enter")
+    page.wait_for_selector("#key-trouble:has-text('That is not the key.')")
+    page.fill("#key", "open sesame")
+    page.press("#key", "Enter")
+    page.wait_for_selector(".cell[data-level=final]")
