@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from helicube.errors import InputError
-from helicube.planner.answer import Question
 from helicube.planner.kernel_tables import read_table
 from helicube.planner.output import write_text
+from helicube.planner.question import Question
 from helicube.planner.serving_table import read_serving
 from helicube.specs.catalog import load_model
 from helicube.specs.hardware import read_hardware

@@ -116,6 +116,10 @@ def test_why_not() -> None:
     assert "attention" in lines("kvp=8,tpa=1")
     assert "does not fit one user" in lines("tpa=1")
     assert "outside the 1 … 32 asked for" in lines("kvp=64,tpa=1")
+    assert "it takes 16 GPUs, not the 32 asked for" in lines("kvp=16,tpa=1", gpus=32)
+    assert "read as a Helix layout; 'dcp kvp=8 tpa=1'" in lines("kvp=8 tpa=1")
+    assert "read as" not in lines("dcp kvp=8,tpa=1")
+    assert "it is the best layout" in lines(plan().tables[0].rows[0][1])
     assert "misses the target of 12 ms" in lines("dp=8,tpa=1,ep=8", ttl_ms=12.0)
     with pytest.raises(LayoutError, match="'kpv' is unknown"):
         plan(why_not="kpv=8")
@@ -131,26 +135,6 @@ def test_crossover() -> None:
     assert cells["1"][-1] == "only KVP"
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "helicube"])
-def test_emit(engine: str) -> None:
-    report = plan(emit=engine, families="helix")
-    assert report.commands
-    text = report.commands[-1]
-    starts = {"vllm": "vllm serve", "sglang": "python -m sglang", "trtllm": "trtllm-serve", "helicube": "helicube run"}
-    assert text.startswith(starts[engine])
-    if engine in {"vllm", "sglang"}:
-        assert any("ties TPA" in note for note in report.notes)
-
-
-def test_emitted_layout_is_what_the_engine_of_this_package_takes() -> None:
-    from helicube.specs.catalog import get_model
-    from helicube.specs.layout import HelixLayout
-
-    words = plan(emit="helicube", families="helix").commands[-1].split()
-    layout = HelixLayout.parse(words[words.index("--layout") + 1])
-    layout.validate(get_model("deepseek-r1"), num_ranks=int(words[words.index("--nproc") + 1]))
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -159,8 +143,14 @@ def test_emitted_layout_is_what_the_engine_of_this_package_takes() -> None:
         ({"context": 0}, "context is 0"),
         ({"context": -5}, "context is -5"),
         ({"max_gpus": 0}, "--max-gpus is 0"),
-        ({"gpus": -2}, "--gpus is -2"),
-        ({"max_gpus": 100000}, "at most 4096"),
+        ({"gpus": -2, "max_gpus": None}, "--gpus is -2"),
+        ({"max_gpus": 100000}, "--max-gpus is 100000; at most 4096"),
+        ({"gpus": 100000, "max_gpus": None}, "--gpus is 100000; at most 4096"),
+        ({"gpus": 8, "max_gpus": 4}, "contradict each other"),
+        ({"context": "1q"}, "context '1q' is no number of tokens; write 131072, 128k or 1m"),
+        ({"ttl_ms": -5.0}, "ttl-ms is -5; it must be positive"),
+        ({"ttl_ms": float("inf")}, "ttl-ms is inf; it must be positive and finite"),
+        ({"families": " ,"}, "no family of layouts is named; choose out of tp"),
         ({"users": -1}, "users is -1"),
         ({"ttl_ms": 0.0}, "ttl-ms is 0"),
         ({"ttl_ms": 0.5}, "impossible here"),
@@ -171,7 +161,8 @@ def test_emitted_layout_is_what_the_engine_of_this_package_takes() -> None:
         ({"emit": "llamacpp"}, "engine 'llamacpp' is unknown"),
         ({"output": (Path("plan.pdf"),)}, "ends in .pdf; choose .html"),
         ({"output": (Path("no/such/folder/plan.html"),)}, "does not exist"),
-        ({"gpus": 1, "max_gpus": None}, "does not fit 1 × gb200.*GB too much"),
+        ({"gpus": 1, "max_gpus": None}, "does not fit 1 × gb200.*GB too much; use --max-gpus 4, a lower precision"),
+        ({"users": 4000}, "4000 users do not fit 32 × gb200: the most is .*; use --max-gpus [0-9]+, a lower"),
         ({"why_not": " "}, "the layout is empty"),
     ],
 )
@@ -202,6 +193,91 @@ def test_default_precision_is_that_of_the_checkpoint() -> None:
     oss = plan(model="gpt-oss-120b", gpu="h100", precision=None, context=8192, max_gpus=8).headline
     assert "experts fp4" in oss
     assert "attention bf16" in oss
+
+
+def test_what_is_not_asked_for_is_said() -> None:
+    def told(**options: object) -> str:
+        report = plan(**{"precision": None, "context": 8192, "max_gpus": 8, **options})
+        return "\n".join((report.headline, *report.notes))
+
+    assert "weights fp4" in told(model="qwen3-32b-nvfp4", gpu="b200")
+    assert "experts fp4" in told(model="deepseek-v3.1-nvfp4", gpu="b200")
+    hopper = told(model="qwen3-32b-nvfp4", gpu="h100")
+    assert "weights bf16" in hopper
+    assert "published in fp4, which h100 does not multiply: planned in bf16" in hopper
+    assert "the cache is taken as fp8" in told(model="llama-3.1-70b", gpu="h100", weights="fp8")
+    assert "the cache is taken" not in told(model="llama-3.1-70b", gpu="h100")
+    assert "int4 experts are timed as fp4 ones" in told(model="kimi-k2.5", gpu="b200")
+    assert "no served run of deepseek-r1 was in that fit" in told(model="deepseek-r1", gpu="h200", max_gpus=16)
+    assert "no served run" not in told(model="llama-3.1-70b", gpu="h100")
+
+
+def test_contexts_in_thousands_and_millions() -> None:
+    for text, tokens in (("128k", "131,072"), ("1m", "1,048,576"), ("1_000_000", "1,000,000")):
+        assert f"context {tokens}," in plan(context=text).headline
+
+
+def test_padded_layouts_are_named_and_can_be_left_out() -> None:
+    from helicube.planner.layouts import is_padded
+    from helicube.planner.why_not import parse_layout
+    from helicube.specs.catalog import get_model
+
+    odd = plan(model="llama-3.1-70b", gpu="h100", precision="bf16", context=65536, gpus=7, max_gpus=None)
+    assert any("zeros fill them up" in note for note in odd.notes)
+    even = plan(padding=False, families="helix")
+    best = even.tables[0].rows[0][1]
+    assert not is_padded(get_model("deepseek-r1"), parse_layout(f"helix {best}"))[0]
+    assert not any("zeros fill" in note for note in even.notes)
+
+
+def test_every_phase_says_where_its_time_comes_from() -> None:
+    phases = plan(families="helix").tables[1]
+    kinds = {row[0]: row[4] for row in phases.rows}
+    assert phases.header[4] == "kind"
+    assert kinds["exchange"] == "assumed"
+    assert kinds["attention"] == kinds["experts"] == kinds["all"] == "fitted"
+    bound = plan(gpu="mi300x", precision="fp8", max_gpus=8, context=65536).tables[1]
+    assert {row[4] for row in bound.rows} == {"bound"}
+
+
+def test_frontier_rows_stand_alone(tmp_path: Path) -> None:
+    plan(output=(tmp_path / "a.CSV", tmp_path / "b.json"))
+    rows = list(csv.DictReader((tmp_path / "a.CSV").open()))
+    assert {(row["model"], row["gpu"], row["context"], row["cache"]) for row in rows} == {
+        ("deepseek-r1", "gb200", "1000000", "fp4")
+    }
+    assert {row["extrapolated"] for row in rows} == {"True"}
+    memory = json.loads((tmp_path / "b.json").read_text())["best"]["memory_gb_per_gpu"]
+    parts = sum(value for key, value in memory.items() if key != "capacity")
+    assert parts == pytest.approx(memory["capacity"]) == pytest.approx(198.674743296)
+
+
+def test_crossover_files_hold_the_map(tmp_path: Path) -> None:
+    report = plan(crossover=True, gpus=8, max_gpus=None, precision="fp8", output=(tmp_path / "map.csv",))
+    rows = list(csv.DictReader((tmp_path / "map.csv").open()))
+    assert len(rows) == 130
+    assert {row["num_gpus"] for row in rows} == {"8"}
+    first = next(row for row in rows if (row["users"], row["context"]) == ("64", "1024"))
+    assert 0 < float(first["latency_without_over_with_kvp"]) < 1
+    assert first["best_without"].startswith(("tp", "pp", "dp"))
+    assert any("KV parallelism pays from" in note for note in report.notes)
+
+
+def test_links_are_followed_and_folders_refused(tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("old")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    plan(output=(tmp_path / "link.json",))
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text())["model"] == "deepseek-r1"
+    (tmp_path / "dir.json").mkdir()
+    with pytest.raises(InputError, match="is a folder; name a file in it"):
+        plan(output=(tmp_path / "dir.json",))
+
+
+def test_pictures_are_reproducible(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the plan extra brings it")
+    plan(output=(tmp_path / "a.svg", tmp_path / "b.svg"))
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def test_the_command_imports_neither_torch_nor_scipy_nor_matplotlib() -> None:

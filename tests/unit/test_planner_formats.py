@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from helicube.errors import InputError
-from helicube.planner.layouts import FAMILIES, LayoutArrays
-from helicube.planner.request import PlanOptions, _formats
+from helicube.planner.choose_formats import choose_formats
+from helicube.planner.layouts import FAMILIES, LayoutArrays, LayoutRow
 from helicube.planner.setting import Formats, make_setting
 from helicube.planner.step import decode_phases, total_time
 from helicube.specs.catalog import get_model
 from helicube.specs.hardware import list_hardware, read_hardware
 from helicube.specs.precision import PRECISIONS
 
-ONE = LayoutArrays.stack([(FAMILIES.index("tp"), 1, 1, 1, 8, 8, 1, False)])
+ONE = LayoutArrays.stack([LayoutRow(FAMILIES.index("tp"), 1, 1, 1, 8, 8, 1, False)])
 
 
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "deepseek-r1", "gpt-oss-120b", "kimi-k2.5"])
@@ -25,9 +25,9 @@ def test_every_precision_is_planned_or_refused(model: str) -> None:
     spec, planned, messages = get_model(model), 0, list[str]()
     choices = (None, *PRECISIONS)
     for gpu, weights, cache, both in itertools.product(list_hardware(), choices, choices, choices):
-        o = PlanOptions(model=model, gpu=gpu.name, context=4096, precision=both, weights=weights, cache=cache)
         try:
-            s = make_setting(spec, gpu, engine="vllm", formats=_formats(o, spec, gpu))
+            formats, _ = choose_formats(spec, gpu, precision=both, weights=weights, cache=cache)
+            s = make_setting(spec, gpu, engine="vllm", formats=formats)
         except InputError as error:
             messages.append(str(error))
             continue

@@ -6,9 +6,10 @@ import itertools
 
 import pytest
 
-from helicube.planner.answer import Answer, Question, ask
-from helicube.planner.layouts import FAMILIES, LayoutArrays, enumerate_layouts
+from helicube.planner.answer import Answer, ask
+from helicube.planner.layouts import FAMILIES, LayoutArrays, LayoutRow, enumerate_layouts
 from helicube.planner.legal import broken_rule
+from helicube.planner.question import Question
 from helicube.planner.setting import make_setting, uniform_formats
 from helicube.planner.why_not import explain
 from helicube.specs.catalog import get_model
@@ -21,7 +22,7 @@ def test_the_search_lists_exactly_the_legal_layouts(model: str) -> None:
     widths = (1, 2, 3, 4, 8)
     listed = enumerate_layouts(spec, 8, overlap=False)
     rows = [
-        (FAMILIES.index(family), w[0], w[1], w[2], w[3], w[4], w[5], False)
+        LayoutRow(FAMILIES.index(family), w[0], w[1], w[2], w[3], w[4], w[5])
         for family in FAMILIES
         for w in itertools.product(widths, repeat=6)
         if w[0] * w[1] * w[2] * w[3] in widths

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from helicube.errors import InputError, LayoutError
-from helicube.planner.answer import Question, ask
+from helicube.planner.answer import ask
 from helicube.planner.arrays import Array
-from helicube.planner.layouts import FAMILIES, LayoutArrays, enumerate_layouts
+from helicube.planner.layouts import FAMILIES, LayoutArrays, LayoutRow, enumerate_layouts
 from helicube.planner.memory import memory_of, weight_bytes
 from helicube.planner.pareto import best_throughput_at, frontier, pareto_index, thin_index
+from helicube.planner.question import Question
 from helicube.planner.ranges import outside_range, range_remarks
 from helicube.planner.search import Points, default_batches, search
 from helicube.planner.setting import Setting, checkpoint_formats, make_setting, uniform_formats
@@ -33,7 +34,7 @@ def setting(model: str = "deepseek-r1", gpu: str = "gb200", precision: str = "fp
 
 def one(family: str, *, pp: int = 1, dp: int = 1, kvp: int = 1, tpa: int = 1, tpf: int = 1, ep: int = 1,
         overlap: bool = False) -> LayoutArrays:  # fmt: skip
-    return LayoutArrays.stack([(FAMILIES.index(family), pp, dp, kvp, tpa, tpf, ep, overlap)])
+    return LayoutArrays.stack([LayoutRow(FAMILIES.index(family), pp, dp, kvp, tpa, tpf, ep, overlap)])
 
 
 @pytest.mark.parametrize("model", ["deepseek-r1", "llama-3.1-405b", "gpt-oss-120b", "qwen3.5-397b-a17b"])
@@ -342,7 +343,14 @@ def test_candidate_layout_is_the_record_that_starts_a_run() -> None:
 def test_unknown_layout_widths_raise() -> None:
     from helicube.planner.why_not import parse_layout
 
-    for text, message in (("foo kvp=2", "family 'foo'"), ("kvp=2,xx=3", "'xx' is unknown"), ("dp=0", "whole numbers"),
-                          ("medha kvp=2,tpa=x", "tpa=x is not understood")):  # fmt: skip
+    cases = [
+        ("foo kvp=2", "family 'foo'"),
+        ("kvp=2,xx=3", "'xx' is unknown"),
+        ("tp=8", "choose pp, dp, kvp, tpa"),
+        ("dp=0", "dp must be a whole number"),
+        ("kvp=2,kvp=4", "kvp twice"),
+        ("medha kvp=2,tpa=x", "'tpa=x': tpa must be a whole number"),
+    ]
+    for text, message in cases:
         with pytest.raises(LayoutError, match=message):
             parse_layout(text)

@@ -11,7 +11,7 @@ import pytest
 from helicube.errors import InputError
 from helicube.planner.errors_table import rank_accuracy, summarise
 from helicube.planner.fit_serving import fit_engines
-from helicube.planner.layouts import FAMILIES, LayoutArrays
+from helicube.planner.layouts import FAMILIES, LayoutArrays, LayoutRow
 from helicube.planner.published import published_table
 from helicube.planner.serving import predict_serving
 from helicube.planner.serving_table import ServingRow, read_serving, row_formats
@@ -102,7 +102,7 @@ def test_shipped_constants_keep_their_accuracy(shared_dir: Path) -> None:
 def test_serving_reduces_to_a_decode_step_for_one_user() -> None:
     spec = get_model("llama-3.1-8b")
     s = make_setting(spec, load_hardware("h100"), engine="vllm", formats=checkpoint_formats(spec, "bf16", "bf16"))
-    x = LayoutArrays.stack([(FAMILIES.index("tp"), 1, 1, 1, 1, 1, 1, False)])
+    x = LayoutArrays.stack([LayoutRow(FAMILIES.index("tp"), 1, 1, 1, 1, 1, 1, False)])
     one = predict_serving(s, x, concurrency=np.array([1.0]), prompt=np.array([1000.0]), output=np.array([1000.0]))
     assert float(one.tpot_s[0]) == pytest.approx(float(one.step_s[0]))
     many = predict_serving(s, x, concurrency=np.array([64.0]), prompt=np.array([1000.0]), output=np.array([1000.0]))

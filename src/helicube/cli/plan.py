@@ -37,7 +37,9 @@ class _PlanGroup(click.Group):
 @click.group("plan", cls=_PlanGroup, invoke_without_command=True)
 @click.option("--model", help="Name, or path of a Hugging Face config.json.")
 @click.option("--gpu", help="Name, or path of a TOML file.")
-@click.option("--context", default=131072, show_default=True, help="Cached tokens per user.")
+@click.option(
+    "--context", default="131072", show_default=True, help="Cached tokens per user; 128k and 1m count 1,024s."
+)
 @click.option("--max-gpus", type=int, help="Largest pool. Default: the domain of the fast links.")
 @click.option("--gpus", type=int, help="Exactly this many GPUs.")
 @click.option("--ttl-ms", type=float, help="Latency per token to keep: then throughput is maximised.")
@@ -51,6 +53,7 @@ class _PlanGroup(click.Group):
 @click.option("--engine", default="trtllm", show_default=True, help="Whose overheads: trtllm, vllm, sglang, bound.")
 @click.option("--no-graphs", is_flag=True, help="Launch every kernel from the host.")
 @click.option("--no-hop-b", is_flag=True, help="Leave the overlap of exchange and attention out.")
+@click.option("--no-padding", is_flag=True, help="Leave out layouts that do not divide evenly.")
 @click.option("--families", help="Comma-separated out of tp, pp, dp, medha, dcp, helix.")
 @click.option("-o", "--output", multiple=True, type=click.Path(path_type=Path), help=".html .json .csv .png .svg")
 @click.option("--why-not", metavar="LAYOUT", help="Explain one layout, such as kvp=8,tpa=2.")
@@ -58,7 +61,9 @@ class _PlanGroup(click.Group):
 @click.option("--emit", metavar="ENGINE", help="Launch line for vllm, sglang, trtllm or helicube.")
 @click.option("--list", "list_names", is_flag=True, help="Known models and GPUs.")
 @click.pass_context
-def command(ctx: click.Context, /, *, list_names: bool, no_graphs: bool, no_hop_b: bool, **options: object) -> None:
+def command(
+    ctx: click.Context, /, *, list_names: bool, no_graphs: bool, no_hop_b: bool, no_padding: bool, **options: object
+) -> None:
     """Find the best way to decode a model on given GPUs at a given context.
 
     \b
@@ -77,4 +82,4 @@ def command(ctx: click.Context, /, *, list_names: bool, no_graphs: bool, no_hop_
         raise click.UsageError(f"{missing} missing; see helicube plan --list for names, or give files of your own")
     from helicube.planner.request import PlanOptions, run_plan
 
-    print_report(run_plan(PlanOptions(graphs=not no_graphs, hop_b=not no_hop_b, **options)))  # type: ignore[arg-type]
+    print_report(run_plan(PlanOptions(graphs=not no_graphs, hop_b=not no_hop_b, padding=not no_padding, **options)))  # type: ignore[arg-type]

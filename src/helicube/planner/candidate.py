@@ -7,15 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from helicube.planner.constants import Kind
-from helicube.planner.layouts import FAMILIES, LayoutArrays
+from helicube.planner.layouts import FAMILIES, LayoutArrays, is_padded
 from helicube.planner.memory import memory_of
 from helicube.planner.ranges import range_remarks
 from helicube.planner.search import Points
 from helicube.planner.setting import Setting
-from helicube.planner.step import CATEGORIES, decode_phases
+from helicube.planner.step import CATEGORIES, decode_phases, phase_kinds
 from helicube.specs.layout import HelixLayout
 
-__all__ = ["Candidate", "candidate_of", "make_candidate"]
+__all__ = ["Candidate", "candidate_of", "count", "make_candidate"]
+
+
+def count(number: int, what: str) -> str:
+    """A number with its noun, such as "1 user" or "2 users"."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +40,10 @@ class Candidate:
     ttl_s: float
     phases_s: dict[str, float]
     # Seconds by phase.
+    phase_kinds: dict[str, Kind]
+    # Where each phase's time comes from.
+    padded: bool
+    # Zero heads or columns fill up what does not divide.
     memory_bytes: dict[str, float]
     # weights, cache, activations, free, and the tenth left to the driver, on the fullest GPU; they sum to "capacity".
     kind: Kind
@@ -74,7 +83,9 @@ class Candidate:
             "tokens_per_s_gpu": self.tokens_per_s_gpu,
             "limits_ms": {key: value * 1e3 for key, value in self.limits_s.items()},
             "phases_ms": {key: value * 1e3 for key, value in self.phases_s.items() if value},
-            "memory_gb_per_gpu": {key: value / 1e9 for key, value in self.memory_bytes.items()},
+            "phase_kinds": {key: self.phase_kinds[key] for key, value in self.phases_s.items() if value},
+            "padded": self.padded,
+            "memory_gb_per_gpu": {key.replace(" ", "_"): value / 1e9 for key, value in self.memory_bytes.items()},
         }
 
 
@@ -90,7 +101,8 @@ def make_candidate(s: Setting, layouts: LayoutArrays, i: int, batch: float, cont
         family=FAMILIES[int(x.family[0])], layout=x.describe(0), helix=x.helix_layout(0), overlap=bool(x.overlap[0]),
         num_gpus=int(x.num_gpus[0]), batch=int(batch), ttl_s=sum(phases.values()), phases_s=phases,
         memory_bytes={**memory, "kept free": s.hardware.hbm_bytes - m.capacity, "capacity": s.hardware.hbm_bytes},
-        kind=s.kind, outside=tuple(range_remarks(s, x, b, context)),
+        phase_kinds=phase_kinds(s), padded=bool(is_padded(s.model, x)[0]), kind=s.kind,
+        outside=tuple(range_remarks(s, x, b, context)),
     )  # fmt: skip
 
 

@@ -8,18 +8,10 @@ from pathlib import Path
 
 from helicube.planner.answer import Answer
 from helicube.planner.crossover import Crossover
+from helicube.planner.layouts import FAMILY_NAMES
 from helicube.planner.report import Table, answer_tables, crossover_table, frontier_rows, notes
 
 __all__ = ["answer_page"]
-
-_TITLES = {
-    "tp": "TP (× EP)",
-    "pp": "PP",
-    "dp": "DP attention × EP",
-    "medha": "KVP tied to TP",
-    "dcp": "DCP",
-    "helix": "Helix",
-}
 
 
 def _table(table: Table) -> str:
@@ -39,7 +31,7 @@ def answer_page(answer: Answer, map_: Crossover | None = None) -> str:
     weights = s.formats.experts if s.model.ffn.is_moe else s.formats.ffn
     title = f"{s.model.name} on {s.hardware.name}, context {q.context:,}"
     tables = answer_tables(answer) + ([crossover_table(map_)] if map_ else [])
-    data = {"points": frontier_rows(answer, 120), "titles": _TITLES, "kind": s.kind,
+    data = {"points": frontier_rows(answer, 120), "titles": FAMILY_NAMES, "kind": s.kind,
             "best": [answer.best.tokens_per_s_user, answer.best.tokens_per_s_gpu],
             "target": 1.0 / q.ttl_s if q.ttl_s else None}  # fmt: skip
     # "</" would end the script element early if a name held it.

@@ -12,10 +12,12 @@ import numpy as np
 
 from helicube.errors import InputError, MissingExtraError
 from helicube.planner.answer import Answer
-from helicube.planner.crossover import Crossover
+from helicube.planner.crossover import Crossover, context_label
 from helicube.planner.kernel_fit import KernelFit
-from helicube.planner.layouts import FAMILIES
+from helicube.planner.layouts import FAMILIES, FAMILY_NAMES
+from helicube.planner.output import target_of
 from helicube.planner.pareto import frontier
+from helicube.planner.ranges import outside_range
 
 __all__ = ["draw_answer", "draw_crossover", "draw_errors", "draw_fits"]
 
@@ -31,9 +33,14 @@ def _figure(width: float, height: float) -> Any:
 
 
 def _save(figure: Any, path: Path, dpi: int = 110) -> None:
+    from matplotlib import rc_context
+
+    path = target_of(path)
     temporary = path.with_name(f".{path.stem[:40]}.{os.getpid()}.part{path.suffix}")
     try:
-        figure.savefig(temporary, dpi=dpi)
+        # The same answer gives the same bytes: no date, and ids from a fixed salt.
+        with rc_context({"svg.hashsalt": "helicube"}):
+            figure.savefig(temporary, dpi=dpi, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
         temporary.replace(path)
     except OSError as error:
         with suppress(OSError):
@@ -49,12 +56,20 @@ def draw_answer(answer: Answer, path: Path) -> None:
     for family in FAMILIES:
         front = frontier(answer.points.of_family(family))
         if len(front):
-            axes.plot(front.tokens_per_s_user, front.tokens_per_s_gpu, ".-", color=_COLORS[family], label=family)
+            label, color = FAMILY_NAMES[family], _COLORS[family]
+            axes.plot(front.tokens_per_s_user, front.tokens_per_s_gpu, "-", color=color, label=label)
+            outside = outside_range(s, front.layouts, front.batch, q.context)
+            for mask, face in ((~outside, color), (outside, "white")):
+                part = front.where(mask)
+                axes.plot(part.tokens_per_s_user, part.tokens_per_s_gpu, ".", ms=7, mew=0.8, color=color, mfc=face)
     axes.plot(answer.best.tokens_per_s_user, answer.best.tokens_per_s_gpu, "o", ms=12, mfc="none", mec="black")
     if q.ttl_s:
         axes.axvline(1 / q.ttl_s, color="black", ls="--", lw=1)
     axes.set(xscale="log", yscale="log", xlabel=f"tokens/s per user ({s.kind})", ylabel=f"tokens/s per GPU ({s.kind})")
-    axes.set_title(f"{s.model.name} on up to {q.max_gpus} × {s.hardware.name}, context {q.context:,}")
+    axes.set_title(
+        f"{s.model.name} on up to {q.max_gpus} × {s.hardware.name}, context {q.context:,} (hollow: extrapolated)",
+        fontsize=10,
+    )
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter("{x:g}")
@@ -78,19 +93,20 @@ def draw_crossover(found: Crossover, path: Path) -> None:
             axes.text(
                 j,
                 i,
-                "KVP" if np.isinf(value) else "–" if value == 0 else f"{value:.1f}",
+                "KVP" if np.isinf(value) else "–" if value == 0 else f"{value:.2f}",
                 ha="center",
                 va="center",
                 fontsize=7,
             )
-    axes.set_xticks(range(len(found.contexts)), [f"{int(c) // 1024}k" for c in found.contexts])
+    axes.set_xticks(range(len(found.contexts)), list(map(context_label, found.contexts)))
     axes.set_yticks(range(len(found.batches)), [str(int(b)) for b in found.batches])
     axes.set(
         xlabel="context (tokens)",
         ylabel="users",
         title=f"Latency without over with KV parallelism, {found.num_gpus} GPUs",
     )
-    figure.colorbar(image, label="log₂ of the ratio: above 0 it pays")
+    bar = figure.colorbar(image, label="ratio: above 1 it pays")
+    bar.set_ticks([-2, -1, 0, 1, 2], labels=["¼", "½", "1", "2", "4"])
     _save(figure, path)
 
 

@@ -13,10 +13,16 @@ from helicube.planner.memory import memory_of
 from helicube.planner.search import evaluate
 from helicube.planner.setting import Setting
 
-__all__ = ["Crossover", "crossover"]
+__all__ = ["Crossover", "context_label", "crossover"]
 
 _PLAIN = ("tp", "pp", "dp")
 _SHARDED = ("medha", "dcp", "helix")
+
+
+def context_label(context: float) -> str:
+    """A context in units of 1,024 tokens, such as 128k or 4m."""
+    kilo = int(context) // 1024
+    return f"{kilo // 1024}m" if kilo >= 1024 and kilo % 1024 == 0 else f"{kilo}k"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +78,7 @@ def crossover(s: Setting, num_gpus: int, *, contexts: Array | None = None, batch
     sharded = enumerate_layouts(s.model, num_gpus, min_gpus=num_gpus, families=_SHARDED)
     if not len(sharded) or not len(plain):
         missing = "KV-parallel" if not len(sharded) else "other"
-        raise InputError(f"{s.model.name} has no {missing} layout of {num_gpus} GPUs; try a power of two")
+        raise InputError(f"{s.model.name} has no {missing} layout of {num_gpus} GPUs; give --gpus a power of two")
     ratio = np.full((len(users), len(wide)), np.nan)
     names: tuple[list[tuple[str, ...]], list[tuple[str, ...]]] = ([], [])
     for i, batch in enumerate(users):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,36 @@ from helicube.planner.arrays import Array
 from helicube.specs.layout import HelixLayout
 from helicube.specs.model import ModelSpec
 
-__all__ = ["BASELINES", "FAMILIES", "LayoutArrays", "enumerate_layouts"]
+__all__ = ["FAMILIES", "FAMILY_NAMES", "LayoutArrays", "LayoutRow", "enumerate_layouts", "is_padded"]
 
 FAMILIES = ("tp", "pp", "dp", "medha", "dcp", "helix")
 # tp: tensor parallel, KV heads copied beyond K ranks, experts over TPF × EP.  pp: pipeline stages of it.
 # dp: data-parallel attention, experts over all ranks.  medha: KV shards, with TPF tied to TPA; KV ranks may share the
 # experts, but hold copies of all else (Medha).  dcp: KV shards inside tensor parallelism, queries gathered (vLLM decode
 # context parallel).  helix: independent grids.
-BASELINES = ("tp", "pp", "dp", "medha")
-# What the Helix paper compares with.
+FAMILY_NAMES = {
+    "tp": "TP (× EP)",
+    "pp": "PP",
+    "dp": "DP attention × EP",
+    "medha": "KVP tied to TP (Medha)",
+    "dcp": "KVP inside TP (DCP)",
+    "helix": "Helix",
+}
+# For tables and charts.
+
+
+class LayoutRow(NamedTuple):
+    """One layout as a row of numbers."""
+
+    family: int
+    # Index into FAMILIES.
+    pp: int = 1
+    dp: int = 1
+    kvp: int = 1
+    tpa: int = 1
+    tpf: int = 1
+    ep: int = 1
+    overlap: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,8 +101,8 @@ class LayoutArrays:
         return HelixLayout(kvp=kvp, tpa=tpa, tpf=tpf, ep=ep)
 
     @classmethod
-    def stack(cls, rows: list[tuple[int, int, int, int, int, int, int, bool]]) -> Self:
-        """Build from rows of (family, pp, dp, kvp, tpa, tpf, ep, overlap)."""
+    def stack(cls, rows: Sequence[LayoutRow]) -> Self:
+        """Build from rows."""
         table = np.array([row[1:7] for row in rows], dtype=np.float64).reshape(len(rows), 6)
         family = np.array([row[0] for row in rows], dtype=np.int8)
         overlap = np.array([row[7] for row in rows], dtype=np.bool_)
@@ -102,7 +124,7 @@ class _Rows:
         self.heads = a.num_query_heads
         # Widths that copy no KV head; the latent of MLA is one head.
         self.tpa = _divisors(a.num_kv_heads)
-        self.rows: list[tuple[int, int, int, int, int, int, int, bool]] = []
+        self.rows: list[LayoutRow] = []
 
     def experts(self, ranks: int) -> list[int]:
         """Expert-parallel widths that divide the ranks and the experts."""
@@ -114,7 +136,7 @@ class _Rows:
         narrowest = self.model.ffn.expert_size if self.model.ffn.is_moe else self.model.ffn.dense_size
         for ep in self.experts(ranks):
             if ranks // ep <= narrowest:
-                self.rows.append((FAMILIES.index(family), pp, dp, kvp, tpa, ranks // ep, ep, overlap))
+                self.rows.append(LayoutRow(FAMILIES.index(family), pp, dp, kvp, tpa, ranks // ep, ep, overlap))
 
     def tensor(self, n: int) -> None:
         """TP, and pipelines of it."""
@@ -136,7 +158,7 @@ class _Rows:
             if rest or kvp == 1 or kvp > self.heads // tpa:
                 continue
             for ep in self.experts(kvp):
-                self.rows.append((FAMILIES.index("medha"), 1, 1, kvp, tpa, tpa, ep, False))
+                self.rows.append(LayoutRow(FAMILIES.index("medha"), kvp=kvp, tpa=tpa, tpf=tpa, ep=ep))
             if self.heads % n == 0:
                 self.add("dcp", n, kvp=kvp, tpa=tpa)
             self.add("helix", n, kvp=kvp, tpa=tpa)
@@ -145,7 +167,7 @@ class _Rows:
 
 
 def enumerate_layouts(model: ModelSpec, max_gpus: int, *, min_gpus: int = 1, families: tuple[str, ...] = FAMILIES,
-                      overlap: bool = True) -> LayoutArrays:  # fmt: skip
+                      overlap: bool = True, padding: bool = True) -> LayoutArrays:  # fmt: skip
     """Every layout of `min_gpus` … `max_gpus` GPUs in the given families.
 
     Args:
@@ -154,6 +176,7 @@ def enumerate_layouts(model: ModelSpec, max_gpus: int, *, min_gpus: int = 1, fam
         min_gpus: smallest pool.
         families: names out of FAMILIES.
         overlap: also list Helix layouts with HOP-B.
+        padding: also list layouts that need zero heads or columns.
     """
     rows = _Rows(model, overlap=overlap)
     for n in range(min_gpus, max_gpus + 1):
@@ -161,4 +184,16 @@ def enumerate_layouts(model: ModelSpec, max_gpus: int, *, min_gpus: int = 1, fam
         rows.data(n)
         rows.sharded(n)
     wanted = {FAMILIES.index(name) for name in families}
-    return LayoutArrays.stack([row for row in rows.rows if row[0] in wanted])
+    found = LayoutArrays.stack([row for row in rows.rows if row.family in wanted])
+    return found if padding else found.take(np.flatnonzero(~is_padded(model, found)))
+
+
+def is_padded(model: ModelSpec, x: LayoutArrays) -> NDArray[np.bool_]:
+    """(n,) true where a width does not divide, so that zero heads or columns fill it up."""
+    f, pool = model.ffn, x.dp * x.kvp * x.tpa
+    # Medha copies W_O and the FFN over its KV ranks; data-parallel copies hold W_O and shared experts of their own.
+    heads = np.where(x.is_family("medha"), x.tpa, x.kvp * x.tpa)
+    ffn = np.where(x.is_family("medha"), x.tpa, pool)
+    uneven = (model.attention.num_query_heads % heads > 0) | (f.expert_size % x.tpf > 0)
+    uneven |= (f.dense_size % ffn > 0) | (f.shared_size % np.where(x.dp > 1, 1.0, ffn) > 0)
+    return np.asarray(uneven)

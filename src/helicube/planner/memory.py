@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from helicube.planner.arrays import Array, Number, ceil_div
 from helicube.planner.cost_gemm import FORMAT_BYTES, shard_width
@@ -43,6 +44,11 @@ class Memory:
     def free(self) -> Array:
         """(n,) bytes left; negative where the point does not fit."""
         return self.capacity - self.used
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """(n,) memory suffices."""
+        return np.greater_equal(self.free, 0.0)
 
 
 def _split(fmt: str, params: int, size: int, ranks: Number) -> Number:

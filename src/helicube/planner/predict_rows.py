@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from helicube.planner.arrays import Array
 from helicube.planner.constants import EngineConstants, GpuConstants
-from helicube.planner.layouts import FAMILIES, LayoutArrays
+from helicube.planner.layouts import FAMILIES, LayoutArrays, LayoutRow
 from helicube.planner.serving import Serving, predict_serving
 from helicube.planner.serving_table import ServingRow, row_formats
 from helicube.planner.setting import Formats, Setting
@@ -41,7 +41,9 @@ def _layouts(rows: Sequence[ServingRow]) -> LayoutArrays:
     def family(row: ServingRow) -> int:
         return FAMILIES.index("pp" if row.pp > 1 else "dp" if row.dp > 1 else "tp")
 
-    return LayoutArrays.stack([(family(r), r.pp, r.dp, 1, r.tpa, r.tpf, r.ep, False) for r in rows])
+    return LayoutArrays.stack([
+        LayoutRow(family(r), pp=r.pp, dp=r.dp, tpa=r.tpa, tpf=r.tpf, ep=r.ep) for r in rows
+    ])  # fmt: skip
 
 
 def group_rows(rows: Sequence[ServingRow]) -> list[RowGroup]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from helicube.planner.cost_attention import attention_time
-from helicube.planner.layouts import FAMILIES, LayoutArrays
+from helicube.planner.layouts import FAMILIES, LayoutArrays, LayoutRow
 from helicube.planner.report import Table
 from helicube.planner.serving import cache_capacity, predict_serving
 from helicube.planner.setting import Setting, checkpoint_formats, make_setting
@@ -34,7 +34,7 @@ def _setting(gpu: str, engine: str, precision: str, *, cache: str, calibrated_as
 
 def _tp8(dcp: int = 1) -> LayoutArrays:
     family = FAMILIES.index("dcp" if dcp > 1 else "tp")
-    return LayoutArrays.stack([(family, 1, 1, dcp, 8 // dcp, 8, 1, False)])
+    return LayoutArrays.stack([LayoutRow(family, 1, 1, dcp, 8 // dcp, 8, 1, False)])
 
 
 def _verdict(right: bool) -> str:

@@ -6,23 +6,24 @@ import math
 from dataclasses import dataclass
 
 from helicube.planner.answer import Answer
-from helicube.planner.candidate import Candidate
-from helicube.planner.crossover import Crossover
-from helicube.planner.layouts import FAMILIES
+from helicube.planner.candidate import Candidate, count
+from helicube.planner.crossover import Crossover, context_label
+from helicube.planner.layouts import FAMILIES, FAMILY_NAMES
 from helicube.planner.pareto import frontier, thin_index
+from helicube.planner.ranges import outside_range
 from helicube.planner.search import Points
 from helicube.planner.step import CATEGORIES
 
-__all__ = ["Table", "answer_tables", "crossover_table", "frontier_rows", "markdown", "notes"]
-
-_NAMES = {
-    "tp": "TP (× EP)",
-    "pp": "PP",
-    "dp": "DP attention × EP",
-    "medha": "KVP tied to TP (Medha)",
-    "dcp": "KVP inside TP (DCP)",
-    "helix": "Helix",
-}
+__all__ = [
+    "Table",
+    "answer_tables",
+    "crossover_notes",
+    "crossover_rows",
+    "crossover_table",
+    "frontier_rows",
+    "markdown",
+    "notes",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +49,7 @@ def _limits(c: Candidate) -> str:
 
 def _row(c: Candidate, remark: str) -> tuple[str, ...]:
     return (
-        _NAMES[c.family], c.layout.partition(" ")[2], str(c.num_gpus), str(c.batch), f"{c.ttl_s * 1e3:.2f}",
+        FAMILY_NAMES[c.family], c.layout.partition(" ")[2], str(c.num_gpus), str(c.batch), f"{c.ttl_s * 1e3:.2f}",
         f"{c.tokens_per_s_user:.1f}", f"{c.tokens_per_s_gpu:.2f}", _limits(c),
         f"{c.memory_bytes['weights'] / 1e9:.0f} + {c.memory_bytes['cache'] / 1e9:.0f}",
         "yes" if c.outside else "no", remark,
@@ -60,7 +61,7 @@ def _families(answer: Answer) -> Table:
               "GB weights + cache", "extrapolated", "why it loses")  # fmt: skip
     rows = [_row(answer.best, "best")]
     for family, found, why in answer.others:
-        rows.append(_row(found, why) if found else (_NAMES[family], "–", *[""] * 8, why))
+        rows.append(_row(found, why) if found else (FAMILY_NAMES[family], "–", *[""] * 8, why))
     return Table(
         title=f"Best of each family: {answer.question.goal} ({answer.setting.kind} times)",
         header=header,
@@ -69,13 +70,13 @@ def _families(answer: Answer) -> Table:
 
 
 def _phases(c: Candidate, kind: str) -> Table:
-    rows = [
-        (name.replace("_", " "), f"{seconds * 1e3:.3f}", f"{seconds / c.ttl_s:.0%}", CATEGORIES[name])
-        for name, seconds in sorted(c.phases_s.items(), key=lambda item: -item[1])
-        if seconds > 0.0005 * c.ttl_s
-    ]
-    rows.append(("all", f"{c.ttl_s * 1e3:.3f}", "100%", ""))
-    header = ("phase of one token", f"ms ({kind})", "share", "counts as")
+    rows: list[tuple[str, ...]] = []
+    for name, seconds in sorted(c.phases_s.items(), key=lambda item: -item[1]):
+        if seconds > 0.0005 * c.ttl_s:
+            share = f"{seconds / c.ttl_s:.0%}"
+            rows.append((name.replace("_", " "), f"{seconds * 1e3:.3f}", share, CATEGORIES[name], c.phase_kinds[name]))
+    rows.append(("all", f"{c.ttl_s * 1e3:.3f}", "100%", "", kind))
+    header = ("phase of one token", "ms", "share", "counts as", "kind")
     return Table(title=f"Where the time goes: {c.layout}", header=header, rows=tuple(rows))
 
 
@@ -86,7 +87,9 @@ def _memory(c: Candidate) -> Table:
     return Table(title="Memory of the fullest GPU", header=("part", "GB"), rows=rows)
 
 
-def _point_row(answer: Answer, points: Points, family: str, i: int) -> dict[str, object]:
+def _point_row(answer: Answer, points: Points, family: str, i: int, *, extrapolated: bool) -> dict[str, object]:
+    s, q = answer.setting, answer.question
+    weights = s.formats.experts if s.model.ffn.is_moe else s.formats.ffn
     return {
         "family": family,
         "layout": points.layouts.describe(i),
@@ -95,18 +98,26 @@ def _point_row(answer: Answer, points: Points, family: str, i: int) -> dict[str,
         "ttl_ms": float(points.ttl_s[i]) * 1e3,
         "tokens_per_s_user": float(points.tokens_per_s_user[i]),
         "tokens_per_s_gpu": float(points.tokens_per_s_gpu[i]),
-        "kind": answer.setting.kind,
+        "kind": s.kind,
+        "extrapolated": extrapolated,
+        "model": s.model.name,
+        "gpu": s.hardware.name,
+        "engine": s.engine.name,
+        "context": q.context,
+        "weights": weights.removesuffix("_block"),
+        "cache": s.formats.cache,
     }
 
 
-def frontier_rows(answer: Answer, count: int = 40) -> list[dict[str, object]]:
-    """At most `count` points of the Pareto frontier of each family, fastest first."""
+def frontier_rows(answer: Answer, most: int = 40) -> list[dict[str, object]]:
+    """At most `most` points of the Pareto frontier of each family, fastest first."""
     found: list[dict[str, object]] = []
     for family in FAMILIES:
         front = frontier(answer.points.of_family(family))
         if len(front):
-            kept = front.take(thin_index(front.tokens_per_s_user, count))
-            found += [_point_row(answer, kept, family, i) for i in range(len(kept))]
+            kept = front.take(thin_index(front.tokens_per_s_user, most))
+            outside = outside_range(answer.setting, kept.layouts, kept.batch, answer.question.context)
+            found += [_point_row(answer, kept, family, i, extrapolated=bool(outside[i])) for i in range(len(kept))]
     return found
 
 
@@ -115,28 +126,66 @@ def answer_tables(answer: Answer) -> list[Table]:
     return [_families(answer), _phases(answer.best, answer.setting.kind), _memory(answer.best)]
 
 
-def notes(answer: Answer) -> list[str]:
-    """What a reader must know to trust the numbers."""
+def _trust(answer: Answer) -> list[str]:
+    """How far the times can be trusted."""
     s, best = answer.setting, answer.best
-    lines = []
-    if answer.ratio is not None and answer.baseline is not None:
-        what = "tokens/s per GPU at that latency" if answer.question.ttl_s is not None else "tokens/s per user"
-        lines.append(f"{answer.ratio:.2f} × the best baseline in {what} ({answer.baseline.layout})")
     if s.kind == "bound":
-        lines.append("all times are bounds: peak rates, no latency, no overhead; real ones are longer")
-    else:
+        return ["all times are bounds: peak rates, no latency, no overhead; real ones are longer"]
+    lines = [f"times are fitted: kernels to tables of {s.gpu.name} ({s.gpu.source}); overheads to {s.engine.source}"]
+    if s.engine.name != "bound" and s.model.name not in s.engine.models:
         lines.append(
-            f"times are fitted: kernels to tables of {s.gpu.name} ({s.gpu.source}), overheads to {s.engine.name} runs"
+            f"no served run of {s.model.name} was in that fit ({', '.join(s.engine.models)}): on models that a fit "
+            "has not seen, errors are about twice as large (docs/validation.md)"
         )
-    lines += s.remarks
     if best.outside:
         lines.append("outside the calibrated range: " + "; ".join(best.outside))
-    limit = s.model.max_context
-    if limit and answer.question.context > limit:
+    return lines
+
+
+def notes(answer: Answer) -> list[str]:
+    """What a reader must know to trust the numbers."""
+    s, q, best = answer.setting, answer.question, answer.best
+    lines = []
+    if answer.ratio is not None and answer.baseline is not None:
+        what = "tokens/s per GPU at that latency" if q.ttl_s is not None else "tokens/s per user"
+        lines.append(f"{answer.ratio:.2f} × the best layout that is not Helix in {what} ({answer.baseline.layout})")
+    lines += _trust(answer)
+    lines += s.remarks
+    lines.append(f"{s.hardware.name}: {s.hardware.source}")
+    if best.padded:
         lines.append(
-            f"warning: a context of {answer.question.context:,} exceeds the {limit:,} that {s.model.name} is made for"
+            f"{best.layout} does not divide all heads or columns: zeros fill them up, which helicube run does "
+            "and other engines refuse; --no-padding leaves such layouts out"
+        )
+    if s.model.max_context and q.context > s.model.max_context:
+        lines.append(
+            f"warning: a context of {q.context:,} exceeds the {s.model.max_context:,} that {s.model.name} is made for"
         )
     return lines
+
+
+def crossover_notes(found: Crossover) -> list[str]:
+    """Where KV parallelism pays, in words."""
+    rows = [(int(batch), found.pays_from(i)) for i, batch in enumerate(found.batches)]
+    never = [count(users, "user") for users, start in rows if start is None]
+    pays = [f"{context_label(start)} tokens for {count(users, 'user')}" for users, start in rows if start is not None]
+    if not pays:
+        return [f"on {found.num_gpus} GPUs KV parallelism pays nowhere on this map"]
+    text = f"on {found.num_gpus} GPUs KV parallelism pays from " + ", ".join(pays)
+    return [text + (f"; never for {', '.join(never)}" if never else "")]
+
+
+def crossover_rows(found: Crossover) -> list[dict[str, object]]:
+    """The map as rows of equal keys; the ratio is empty where nothing fits, inf where only KV-parallel layouts do."""
+    return [
+        {
+            "num_gpus": found.num_gpus, "users": int(batch), "context": int(context),
+            "latency_without_over_with_kvp": "" if math.isnan(found.ratio[i, j]) else float(found.ratio[i, j]),
+            "best_without": found.plain[i][j], "best_with": found.sharded[i][j],
+        }
+        for i, batch in enumerate(found.batches)
+        for j, context in enumerate(found.contexts)
+    ]  # fmt: skip
 
 
 def crossover_table(found: Crossover) -> Table:
@@ -147,7 +196,7 @@ def crossover_table(found: Crossover) -> Table:
             return "–"
         return "only KVP" if math.isinf(value) else "only TP/PP/DP" if value == 0 else f"{value:.2f}"
 
-    header = ("users", *(f"{int(c) // 1024}k" for c in found.contexts))
+    header = ("users", *map(context_label, found.contexts))
     rows = tuple((str(int(batch)), *(cell(float(v)) for v in found.ratio[i])) for i, batch in enumerate(found.batches))
     title = f"Latency without KV parallelism over latency with it, {found.num_gpus} GPUs: above 1 it pays"
     return Table(title=title, header=header, rows=rows)

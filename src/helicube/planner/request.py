@@ -5,24 +5,33 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from helicube.errors import InputError
-from helicube.planner.answer import Answer, Question, ask
+from helicube.planner.answer import Answer, ask
 from helicube.planner.candidate import Candidate
+from helicube.planner.choose_formats import choose_formats
 from helicube.planner.crossover import Crossover, crossover
 from helicube.planner.emit import emit
 from helicube.planner.layouts import FAMILIES, LayoutArrays
-from helicube.planner.output import csv_text, write_text
-from helicube.planner.report import Table, answer_tables, crossover_table, frontier_rows, notes
-from helicube.planner.setting import Formats, Setting, checkpoint_formats, make_setting, uniform_formats
+from helicube.planner.output import csv_text, target_of, write_text
+from helicube.planner.question import Question
+from helicube.planner.report import (
+    Table,
+    answer_tables,
+    crossover_notes,
+    crossover_rows,
+    crossover_table,
+    frontier_rows,
+    notes,
+)
+from helicube.planner.setting import Setting, make_setting
 from helicube.planner.why_not import explain, parse_layout
 from helicube.specs.catalog import load_model
 from helicube.specs.hardware import HardwareSpec, load_hardware
 from helicube.specs.model import ModelSpec
 from helicube.specs.names import nearest_names
-from helicube.specs.precision import get_precision
 
 __all__ = ["PlanOptions", "PlanReport", "run_plan"]
 
@@ -37,8 +46,8 @@ class PlanOptions:
     # Name, or path of a config.json.
     gpu: str
     # Name, or path of a TOML file.
-    context: int
-    # Cached tokens per user.
+    context: int | str
+    # Cached tokens per user; "128k" counts 1,024s, "1m" 1,048,576s.
     max_gpus: int | None = None
     # Default: the domain of the fast links.
     gpus: int | None = None
@@ -52,6 +61,8 @@ class PlanOptions:
     engine: str = "trtllm"
     graphs: bool = True
     hop_b: bool = True
+    padding: bool = True
+    # Consider layouts whose widths must be padded.
     families: str | None = None
     # Comma-separated.
     output: tuple[Path, ...] = ()
@@ -72,25 +83,6 @@ class PlanReport:
     written: tuple[Path, ...]
 
 
-def _formats(o: PlanOptions, model: ModelSpec, hardware: HardwareSpec) -> Formats:
-    weights = o.weights or o.precision
-    cache = o.cache or o.precision
-    if weights is None:
-        native = model.native_precision
-        runs = (
-            native in {"bf16", "int4", "int8"} or (native == "fp4" and model.ffn.is_moe) or hardware.flops(native) > 0
-        )
-        chosen = native if runs else "bf16"
-        quantised = chosen != "bf16" and hardware.flops("fp8") > 0
-        return checkpoint_formats(model, chosen, cache or ("fp8" if quantised else "bf16"))
-    name = get_precision(weights).name
-    if cache is None:
-        cache = "fp8" if name != "bf16" and hardware.flops("fp8") else "bf16"
-    if o.precision is None and name in {"fp4", "int4"} and not hardware.flops("fp4"):
-        return checkpoint_formats(model, name, cache)
-    return uniform_formats(model, name, cache)
-
-
 def _families(text: str | None) -> tuple[str, ...]:
     if text is None:
         return FAMILIES
@@ -101,16 +93,31 @@ def _families(text: str | None) -> tuple[str, ...]:
     return names
 
 
+def _context(value: int | str) -> int:
+    """Tokens of a context, such as 131072, 128k or 1m."""
+    text = str(value).strip().lower().replace(",", "").replace("_", "")
+    unit = {"k": 1024, "m": 1024**2}.get(text[-1:], 1)
+    digits = text[:-1] if unit > 1 else text
+    if not digits.removeprefix("-").isdecimal():
+        raise InputError(f"context {value!r} is no number of tokens; write 131072, 128k or 1m")
+    return int(digits) * unit
+
+
 def _question(o: PlanOptions, hardware: HardwareSpec) -> Question:
     most = o.gpus or o.max_gpus or hardware.link_domain
     for name, value in (("--gpus", o.gpus), ("--max-gpus", o.max_gpus)):
         if value is not None and value < 1:
             raise InputError(f"{name} is {value}; it must be positive")
+    if o.gpus and o.max_gpus and o.gpus != o.max_gpus:
+        raise InputError(f"--gpus {o.gpus} and --max-gpus {o.max_gpus} contradict each other; give one of them")
     if most > 4096:
-        raise InputError(f"--max-gpus is {most}; at most 4096 are searched")
+        name = "--gpus" if o.gpus else "--max-gpus" if o.max_gpus else f"link_domain of {hardware.name}"
+        raise InputError(f"{name} is {most}; at most 4096 are searched")
     return Question(
-        context=o.context, max_gpus=most, min_gpus=o.gpus or 1, ttl_s=None if o.ttl_ms is None else o.ttl_ms * 1e-3,
+        context=_context(o.context), max_gpus=most, min_gpus=o.gpus or 1,
+        ttl_s=None if o.ttl_ms is None else o.ttl_ms * 1e-3,
         users=o.users, families=_families(o.families), overlap=o.hop_b,
+        padding=o.padding,
     )  # fmt: skip
 
 
@@ -149,11 +156,12 @@ def _document(s: Setting, answer: Answer, found: Crossover | None) -> str:
 
 
 def _write(path: Path, s: Setting, answer: Answer, found: Crossover | None) -> None:
-    if path.suffix == ".json":
+    kind = path.suffix.lower()
+    if kind == ".json":
         write_text(path, _document(s, answer, found))
-    elif path.suffix == ".csv":
-        write_text(path, csv_text(frontier_rows(answer, 200)))
-    elif path.suffix == ".html":
+    elif kind == ".csv":
+        write_text(path, csv_text(frontier_rows(answer, 200) if found is None else crossover_rows(found)))
+    elif kind == ".html":
         from helicube.planner.chart_html import answer_page
 
         write_text(path, answer_page(answer, found))
@@ -168,20 +176,27 @@ def _write(path: Path, s: Setting, answer: Answer, found: Crossover | None) -> N
 
 def _check_outputs(paths: tuple[Path, ...]) -> None:
     for path in paths:
-        if path.suffix not in _SUFFIXES:
+        if path.suffix.lower() not in _SUFFIXES:
             raise InputError(f"output {path} ends in {path.suffix or 'nothing'}; choose {', '.join(_SUFFIXES)}")
         if not path.parent.is_dir():
             raise InputError(f"folder {path.parent} does not exist; make it first")
+        target_of(path)
 
 
-def _served_name(model: str) -> str:
-    """The model as an engine takes it: a folder for a config.json, or else what the user wrote."""
-    path = Path(model)
-    return str(path.parent) if path.name == "config.json" else model
+def _served_name(o: PlanOptions, model: ModelSpec) -> str:
+    """The model as an engine takes it: a folder for a config.json, the hub's id for a known name."""
+    path = Path(o.model)
+    return model.hub or (str(path.parent) if path.name == "config.json" else o.model)
 
 
-def _best_layout(best: Candidate) -> LayoutArrays:
-    return parse_layout(best.layout.replace(",hop-b", ""), overlap=best.overlap)
+def _launch(o: PlanOptions, answer: Answer, chosen: Candidate, x: LayoutArrays) -> tuple[list[str], list[str]]:
+    """(remarks, verbatim texts) of the launch line of a layout."""
+    assert o.emit is not None, "asked only for an engine"
+    s = answer.setting
+    found = emit(o.emit, s, chosen, x, name=_served_name(o, s.model), context=answer.question.context)
+    remarks = [f"{o.emit}: {text}" for text in found.remarks]
+    texts = [f"# {name}\n{text}" for name, text in found.files] + ([found.command] if found.command else [])
+    return remarks, texts
 
 
 def run_plan(o: PlanOptions) -> PlanReport:
@@ -192,20 +207,26 @@ def run_plan(o: PlanOptions) -> PlanReport:
     """
     _check_outputs(o.output)
     model, hardware = load_model(o.model), load_hardware(o.gpu)
-    s = make_setting(model, hardware, engine=o.engine, formats=_formats(o, model, hardware), graphs=o.graphs)
+    formats, remarks = choose_formats(model, hardware, precision=o.precision, weights=o.weights, cache=o.cache)
+    s = make_setting(model, hardware, engine=o.engine, formats=formats, graphs=o.graphs)
+    s = replace(s, remarks=(*remarks, *s.remarks))
     start = time.perf_counter()
     answer = ask(s, _question(o, hardware))
     seconds = time.perf_counter() - start
-    tables, lines, commands = answer_tables(answer), notes(answer), []
+    tables, lines, commands = answer_tables(answer), notes(answer), list[str]()
+    chosen, layout = answer.best, parse_layout(answer.best.layout, overlap=answer.best.overlap)
     if o.why_not is not None:
-        lines += [f"why not {o.why_not}: {line}" for line in explain(answer, o.why_not).lines]
+        why = explain(answer, o.why_not)
+        lines += [f"why not {o.why_not}: {line}" for line in why.lines]
+        if why.candidate is not None:
+            chosen, layout = why.candidate, why.layout
     found = crossover(s, o.gpus or answer.best.num_gpus) if o.crossover else None
     if found is not None:
         tables.append(crossover_table(found))
+        lines += crossover_notes(found)
     if o.emit is not None:
-        launch = emit(o.emit, s, answer.best, _best_layout(answer.best), name=_served_name(o.model), context=o.context)
-        lines += [f"{o.emit}: {text}" for text in launch.cannot]
-        commands += [f"# {name}\n{text}" for name, text in launch.files] + ([launch.command] if launch.command else [])
+        more, commands = _launch(o, answer, chosen, layout)
+        lines += more
     for path in o.output:
         _write(path, s, answer, found)
     return PlanReport(headline=_headline(s, answer, seconds), tables=tuple(tables), notes=tuple(lines),

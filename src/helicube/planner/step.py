@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from helicube.planner.arrays import Array, Number, ceil_div
+from helicube.planner.constants import Kind
 from helicube.planner.cost_attention import linear_attention_time
 from helicube.planner.cost_collective import all_reduce_time
 from helicube.planner.cost_small import elementwise_time, launch_time, sampling_time
@@ -23,7 +24,7 @@ from helicube.planner.step_attention import (
 )
 from helicube.planner.step_ffn import ffn_times
 
-__all__ = ["CATEGORIES", "PHASES", "decode_phases", "total_time"]
+__all__ = ["CATEGORIES", "PHASES", "decode_phases", "phase_kinds", "total_time"]
 
 # Phase → what limits it.
 CATEGORIES = {
@@ -42,6 +43,20 @@ CATEGORIES = {
     "host": "launches",
 }
 PHASES = tuple(CATEGORIES)
+
+
+def phase_kinds(s: Setting) -> dict[str, Kind]:
+    """Where each phase's time comes from: fitted, assumed (with a constant that no table decides) or bound."""
+    if s.kind == "bound":
+        return dict.fromkeys(PHASES, "bound")
+    found: dict[str, Kind] = dict.fromkeys(PHASES, "fitted")
+    # Element-wise kernels at 0.7 of bandwidth, a send as a gather of two ranks, an exchange as one read of all peers.
+    found["norms"] = found["pipeline"] = "assumed"
+    if s.gpu.fused_moves and s.hardware.link_kind != "pcie":
+        found["exchange"] = "assumed"
+    if not s.graphs:
+        found["host"] = "assumed"
+    return found
 
 
 def decode_phases(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> dict[str, Array]:

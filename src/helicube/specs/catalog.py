@@ -15,8 +15,8 @@ from helicube.specs.names import nearest_names
 
 __all__ = ["get_model", "list_models", "load_model", "read_model_config"]
 
-# Ends of hub names of checkpoints that have the sizes of the plain one: --precision sets the number format.
-_SAME_SIZES = ("-bf16", "-fp8", "-nvfp4", "-mxfp4", "-fp4", "-instruct")
+# Ends of hub names of checkpoints that have the sizes of the plain one, and the number format that each says.
+_SAME_SIZES = {"-bf16": "bf16", "-fp8": "fp8", "-nvfp4": "fp4", "-mxfp4": "fp4", "-fp4": "fp4", "-instruct": ""}
 
 
 @cache
@@ -25,10 +25,10 @@ def _catalog() -> dict[str, ModelSpec]:
     text = Path(__file__).with_name("models.toml").read_text(encoding="utf-8")
     found: dict[str, ModelSpec] = {}
     for table in tomllib.loads(text)["model"]:
-        first, *others = table["names"]
-        spec = model_from_config(table, first, source=table["source"], native=table.get("native", ""))
-        found[first] = spec
-        found.update({name: replace(spec, name=name) for name in others})
+        spec = model_from_config(table, table["names"][0], source=table["source"], native=table.get("native", ""))
+        for name, hub in zip(table["names"], table["hub"], strict=True):
+            named = next((fmt for end, fmt in _SAME_SIZES.items() if fmt and name.endswith(end)), "")
+            found[name] = replace(spec, name=name, hub=hub, native_precision=named or spec.native_precision)
     return found
 
 
@@ -45,12 +45,15 @@ def get_model(name: str) -> ModelSpec:
     """
     known = _catalog()
     key = name.strip().rsplit("/", 1)[-1].lower()
-    for suffix in _SAME_SIZES:
-        key = key if key in known else key.removesuffix(suffix)
+    native = ""
+    for end, fmt in _SAME_SIZES.items():
+        if key not in known and key.endswith(end):
+            key, native = key.removesuffix(end), native or fmt
     if key not in known:
         near = nearest_names(key, known)
         raise InputError(f"model {name!r} is unknown; did you mean {near}? Or give the path of its config.json")
-    return known[key]
+    found = known[key]
+    return replace(found, native_precision=native or found.native_precision, hub=name if "/" in name else found.hub)
 
 
 def read_model_config(path: Path) -> ModelSpec:
@@ -61,7 +64,7 @@ def read_model_config(path: Path) -> ModelSpec:
     """
     file = path / "config.json" if path.is_dir() else path
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"model file {file} cannot be read ({error.strerror}); check the path") from error
     except (ValueError, RecursionError) as error:

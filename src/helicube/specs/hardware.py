@@ -15,6 +15,12 @@ from helicube.specs.names import nearest_names
 __all__ = ["HardwareSpec", "list_hardware", "load_hardware", "read_hardware"]
 
 
+_RATES = ("hbm_bytes_per_s", "hbm_bytes", "bf16_flops", "link_bytes_per_s", "network_bytes_per_s")
+_OPTIONAL_RATES = ("fp8_flops", "fp4_flops", "int8_flops")
+# No accelerator has rates or sizes near it: a figure in GB or TB was meant.
+_SLOWEST = 1e6
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HardwareSpec:
     """One accelerator. Rates are dense peaks; links count one direction.
@@ -55,23 +61,28 @@ class HardwareSpec:
     # GPU whose fitted efficiencies are used, as shares of this GPU's own peaks; "" means none: bounds only.
 
     def __post_init__(self) -> None:
-        for rate in ("hbm_bytes_per_s", "hbm_bytes", "bf16_flops", "link_bytes_per_s", "network_bytes_per_s",
-                     "fp8_flops", "fp4_flops", "int8_flops"):  # fmt: skip
+        where = f"hardware {self.name}"
+        if not self.name.strip():
+            raise InputError("the hardware's name is empty; give it one")
+        for rate in (*_RATES, *_OPTIONAL_RATES):
             if not isfinite(getattr(self, rate)):
-                raise InputError(
-                    f"hardware {self.name}: {rate} is {getattr(self, rate)}; it must be positive and finite"
-                )
-        for field in ("hbm_bytes_per_s", "hbm_bytes", "bf16_flops", "link_bytes_per_s", "network_bytes_per_s"):
-            if not getattr(self, field) > 0:
-                raise InputError(f"hardware {self.name}: {field} is {getattr(self, field)}; it must be positive")
-        for field in ("fp8_flops", "fp4_flops", "int8_flops"):
-            if not getattr(self, field) >= 0:
-                raise InputError(f"hardware {self.name}: {field} is {getattr(self, field)}; use 0 where unsupported")
+                raise InputError(f"{where}: {rate} is {getattr(self, rate)}; it must be positive and finite")
+        for rate in _RATES:
+            if not getattr(self, rate) > 0:
+                raise InputError(f"{where}: {rate} is {getattr(self, rate)}; it must be positive")
+            if getattr(self, rate) < _SLOWEST:
+                raise InputError(f"{where}: {rate} is {getattr(self, rate):g}; give it in units of one, such as 80e9")
+        self._check_sizes(where)
+
+    def _check_sizes(self, where: str) -> None:
+        for rate in _OPTIONAL_RATES:
+            if not getattr(self, rate) >= 0:
+                raise InputError(f"{where}: {rate} is {getattr(self, rate)}; use 0 where unsupported")
         for field in ("link_domain", "gpus_per_node"):
             if getattr(self, field) < 1:
-                raise InputError(f"hardware {self.name}: {field} is {getattr(self, field)}; it is at least 1")
+                raise InputError(f"{where}: {field} is {getattr(self, field)}; it is at least 1")
         if self.link_kind not in {"nvlink", "fabric", "pcie"}:
-            raise InputError(f"hardware {self.name}: link_kind {self.link_kind!r}; choose nvlink, fabric or pcie")
+            raise InputError(f"{where}: link_kind {self.link_kind!r}; choose nvlink, fabric or pcie")
 
     def flops(self, math: str) -> float:
         """Peak FLOP/s of a tensor-core format; 0 when the accelerator lacks it."""
@@ -84,6 +95,8 @@ class HardwareSpec:
         return tuple(name for name in ("bf16", "fp8", "fp4", "int8") if self.flops(name) > 0)
 
 
+# What a user's file may leave out although times depend on it; the plan then says so.
+_ASSUMED = {"network_bytes_per_s": 50e9, "link_kind": "nvlink"}
 _TYPES = {field.name: {"str": str, "int": int, "float": float}[str(field.type)] for field in fields(HardwareSpec)}
 _REQUIRED = [field.name for field in fields(HardwareSpec) if field.default is MISSING]
 
@@ -115,12 +128,14 @@ def read_hardware(path: Path) -> HardwareSpec:
     """
     where = f"hardware file {path}"
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"{where} cannot be read ({error.strerror}); check the path") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is not TOML ({error}); write lines such as hbm_bytes = 80e9") from error
-    return _from_table({"name": path.stem, "source": path.name, **data}, where)
+    defaults = [f"{key} = {value!r}" for key, value in _ASSUMED.items() if key not in data]
+    source = path.name + (f" (not given, so assumed: {', '.join(defaults)})" if defaults else "")
+    return _from_table({"name": path.stem, "source": source, **data}, where)
 
 
 @cache

@@ -163,6 +163,8 @@ def _qwen3_next(c: _Config) -> dict[str, Any]:
     layers = c.positive("num_hidden_layers")
     kinds = c.layer_kinds(layers)
     full = kinds.count("full_attention") if kinds else layers // c.positive("full_attention_interval", default=4)
+    if not full:
+        raise InputError(f"{c.name}: none of its {layers} layers has full attention; correct full_attention_interval")
     linear = LinearAttentionSpec(
         num_key_heads=c.positive("linear_num_key_heads"),
         num_value_heads=c.positive("linear_num_value_heads"),

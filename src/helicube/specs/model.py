@@ -106,6 +106,8 @@ class ModelSpec:
     # Weighted norms over H in one layer.
     native_precision: str = "bf16"
     # Precision of the published weights.
+    hub: str = ""
+    # Hugging Face id of the published weights; "" for a model of the user's own.
 
     def __post_init__(self) -> None:
         for field in ("num_layers", "hidden_size", "vocab_size"):
