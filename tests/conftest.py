@@ -15,6 +15,9 @@ import torch
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
+# Fixtures of tests/browser. A conftest.py of its own would be a second module of that name to mypy.
+pytest_plugins = ["browser.chromium_pages"]
+
 SHARED = Path(os.environ.get("HELICUBE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import trimesh
-
-from studio import Studio, until
+from live_studio import Studio, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-
-from studio import Studio, until
+from live_studio import Studio, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -65,7 +64,7 @@ def test_what_the_server_declines_is_shown_as_it_says(page: Page, studio: Studio
 
 
 def test_a_key_is_asked_for_once(page: Page) -> None:
-    opened = []
+    opened: list[bool] = []
 
     def locked(route: Route) -> None:
         if opened:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-
-from studio import Studio
+from live_studio import Studio
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -108,6 +108,6 @@ def test_box_sliders_shape_the_request(page: Page) -> None:
     page.fill("#prompt", "a bench")
     with page.expect_request("**/v1/objects") as sent:
         page.press("#prompt", "Enter")
-    request = sent.value.post_data_json
+    request = json.loads(sent.value.post_data or "{}")
     assert request["box"] == [0.05, 5, 1]
     assert request["size_m"] == 5

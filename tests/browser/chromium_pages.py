@@ -1,4 +1,4 @@
-"""Chromium, and a service for it to look at."""
+"""Fixtures, loaded by tests/conftest.py: Chromium, and a service for it to look at."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from studio import Studio
-
 if TYPE_CHECKING:
+    from live_studio import Studio
     from playwright.sync_api import Browser, BrowserContext, Page
 
 # Software rendering: the tests' machines have no GPU. The rest keeps the browser from calling home.
@@ -50,6 +49,9 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     """One service for all tests but those that kill theirs."""
+    # Not before: a folder of tests is importable once they are collected.
+    from live_studio import Studio
+
     found = Studio(tmp_path_factory.mktemp("studio") / "data", STEP_S)
     found.start()
     yield found
@@ -59,6 +61,8 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 @pytest.fixture
 def own_studio(tmp_path: Path) -> Iterator[Studio]:
     """A service that may be killed."""
+    from live_studio import Studio
+
     found = Studio(tmp_path / "data", STEP_S * 4)
     found.start()
     yield found
