@@ -27,7 +27,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Profile, Path]:
 def test_parts_of_a_step_add_up(found: tuple[Profile, Path]) -> None:
     profile, _ = found
     assert profile.num_steps == 15
-    assert profile.num_operators > 50
+    # A step of the native kernels is one call; what is left moves ids.
+    assert 1 < profile.num_operators < 60
     parts = profile.kernels_s + profile.launches_s + profile.sync_s + profile.host_s
     # The median of steps against the mean of their parts.
     assert parts == pytest.approx(profile.profiled_step_s, rel=0.5)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from helicube.cli.engine_options import engine_options
+
 __all__ = ["command"]
 
 
@@ -28,6 +30,7 @@ __all__ = ["command"]
 @click.option("--up", type=click.Choice(["y", "z"]), default="y", show_default=True)
 @click.option("--weights", help="Folder or Hugging Face name of another model, such as Cube 3D.")
 @click.option("--version", "version", help="v0.1 or v0.5, for published weights without a config.json.")
+@engine_options
 @click.option("--preview", is_flag=True, help="A PNG beside each mesh.")
 def command(**options: object) -> None:
     """Turn each of PROMPTS, such as "a red wooden chair", into a clean coloured mesh."""

@@ -17,10 +17,11 @@ from helicube.kernels.choose import facts_of
 from helicube.kernels.cpu.library import Library, load
 from helicube.kernels.triton.sampling_state import SamplingState
 from helicube.models.cube.decoder import CubeDecoder
+from helicube.models.cube.formats import hold_matrices
 from helicube.nn.cache import CacheSpec
 from helicube.nn.linear import module_format
 
-__all__ = ["make_engine", "resolve_for"]
+__all__ = ["make_engine", "prepare", "resolve_for"]
 
 # More rows than any machine decodes side by side: a slip of the keyboard, not a plan.
 MAX_SLOTS = 4096
@@ -33,6 +34,21 @@ def resolve_for(decoder: CubeDecoder, options: EngineOptions) -> Resolved:
         DeviceError: kernels or a format were asked for by name that the device cannot have.
     """
     return resolve(options, module_format(decoder.lm_head), facts_of(decoder.device))
+
+
+def prepare(decoder: CubeDecoder, options: EngineOptions) -> Resolved:
+    """Convert a decoder's matrices, in place, to what the options ask for; once, before engines are made for it.
+
+    Raises:
+        DeviceError: the device cannot have what the options name, or no memory is left.
+    """
+    resolved = resolve_for(decoder, options)
+    form = module_format(decoder.lm_head) if options.weights == "auto" else options.weights
+    # On a GPU the kernels' own copy is converted; the condition stream is used once per prompt.
+    if decoder.device.type == "cpu":
+        with device_faults("conversion of the weights"):
+            hold_matrices(decoder, form, native=resolved.kernels.implementation == "native")
+    return resolved
 
 
 def make_engine(
@@ -86,4 +102,5 @@ def _native_runner(
         runner.step_rows = NativeLogits(stack, plan)
         return runner
     state = SamplingState.empty(runner.num_slots, runner.copies, runner.cache.spec.max_tokens, plan.ranges)
-    return LaunchRunner(runner, state, NativeSteps(stack, state), steps_per_launch=options.steps_per_launch)
+    steps = NativeSteps(stack, state)
+    return LaunchRunner(runner, state, steps, steps_per_launch=options.steps_per_launch, reads_freely=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from helicube.engine.kv_cache import KVCache
 from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.request import IdPlan, Request, Result
 from helicube.engine.runner import Runner
@@ -76,6 +77,13 @@ class Engine:
         self.num_steps = self.num_tokens = 0
 
     @property
+    def cache(self) -> KVCache:
+        """Of a Cube decoder."""
+        cache = getattr(self.runner, "cache", None)
+        assert isinstance(cache, KVCache), f"{type(self.runner).__name__} has a cache of another kind"
+        return cache
+
+    @property
     def has_room(self) -> bool:
         return len(self.slots) < self.runner.num_slots
 
@@ -84,12 +92,14 @@ class Engine:
         """Take a request into a free slot; a handle that `step` returns with its result.
 
         Raises:
-            InputError: all slots are in use, or guidance is asked of an engine without it.
+            InputError: all slots are in use, guidance is asked of an engine without it, or an id is fixed that does
+                not exist.
         """
         if not self.has_room:
             raise InputError(f"all {self.runner.num_slots} slots are in use; wait for one, or give the engine more")
         if request.sampling.guidance_scale > 0 and self.runner.copies == 1:
             raise InputError("guidance needs an engine that was started with it; set guidance to 0")
+        check_ids(request, self.plan)
         started = time.perf_counter()
         if isinstance(self.runner, LaunchRunner):
             self.runner.start(len(self.slots), request)
@@ -128,12 +138,18 @@ class Engine:
         return done
 
     def _launch(self, runner: LaunchRunner) -> dict[int, Result]:
-        self.num_steps += runner.launch(len(self.slots))
+        count = runner.launch(len(self.slots), max(slot.request.num_tokens - slot.num_fed for slot in self.slots))
+        self.num_steps += count
         done = {}
         for index, slot in enumerate(self.slots):
             request = slot.request
-            slot.num_fed = min(slot.num_fed + runner.steps_per_launch, request.num_tokens)
-            if slot.num_fed == request.num_tokens or request.stop_ids or runner.has_failed(index):
+            slot.num_fed = min(slot.num_fed + count, request.num_tokens)
+            if (
+                runner.reads_freely
+                or slot.num_fed == request.num_tokens
+                or request.stop_ids
+                or runner.has_failed(index)
+            ):
                 result = _read(runner, index, slot)
                 if result is not None:
                     done[slot.handle] = result
@@ -239,6 +255,17 @@ class Engine:
             outside = (ids < bounds[:, :1]) | (ids >= bounds[:, 1:])
             logits = logits.masked_fill(outside, -torch.inf)
         return logits, low
+
+
+def check_ids(request: Request, plan: IdPlan) -> None:
+    """Raise InputError unless the ids that a request fixes are there."""
+    if request.forced is None or not len(request.forced):
+        return
+    largest, num_ids = int(request.forced.max()), max(high for _, high in plan.ranges)
+    if largest >= num_ids:
+        raise InputError(f"id {largest} cannot be fixed; the ids of this model end at {num_ids - 1}")
+    if len(request.forced) < request.num_tokens:
+        raise InputError(f"{len(request.forced)} fixed ids for {request.num_tokens} tokens; give one per token, or −1")
 
 
 def _failure(chosen: list[int], step: int) -> Result:

@@ -12,6 +12,7 @@ from typing import Protocol
 import torch
 
 from helicube.engine.faults import device_faults
+from helicube.engine.kv_cache import KVCache
 from helicube.engine.request import Request
 from helicube.engine.runner import CubeRunner
 from helicube.engine.sampling import request_keys
@@ -46,17 +47,31 @@ class LaunchRunner:
         state: one slot per slot of the runner.
         steps: work on that cache and that state.
         steps_per_launch: steps between two looks of the host.
+        reads_freely: looking at the ids waits for nothing, so that the engine does after every launch.
     """
 
-    def __init__(self, runner: CubeRunner, state: SamplingState, steps: Steps, *, steps_per_launch: int = 8) -> None:
+    def __init__(
+        self,
+        runner: CubeRunner,
+        state: SamplingState,
+        steps: Steps,
+        *,
+        steps_per_launch: int = 8,
+        reads_freely: bool = False,
+    ) -> None:
         assert len(state.steps) == runner.num_slots, f"a state of {len(state.steps)} slots for {runner.num_slots}"
         self.runner, self.state, self.steps, self.steps_per_launch = runner, state, steps, steps_per_launch
         self.num_slots, self.copies = runner.num_slots, runner.copies
         self.device = state.steps.device
         on_gpu = self.device.type == "cuda"
+        self.reads_freely = reads_freely
         # A copy on the host that lags behind; page-locked memory, so that the copy is part of the queue.
         self.failed = torch.zeros(self.num_slots, dtype=torch.int32, pin_memory=on_gpu)
         self.in_flight: deque[Event] = deque()
+
+    @property
+    def cache(self) -> KVCache:
+        return self.runner.cache
 
     def start(self, slot: int, request: Request) -> None:
         """Take a request into a slot."""
@@ -74,15 +89,16 @@ class LaunchRunner:
                 forced=request.forced,
             )
 
-    def launch(self, num_slots: int) -> int:
-        """Steps that the first slots are about to make. Waits only where the host is far ahead."""
+    def launch(self, num_slots: int, limit: int) -> int:
+        """Steps, `limit` at most, that the first slots are about to make. Waits only where the host is far ahead."""
+        count = min(self.steps_per_launch, limit)
         with device_faults("a decode step"):
-            self.steps(num_slots, self.steps_per_launch)
+            self.steps(num_slots, count)
             self.failed.copy_(self.state.failed, non_blocking=True)
             self.in_flight.append(self._mark())
             while len(self.in_flight) > MAX_AHEAD:
                 self.in_flight.popleft().synchronize()
-        return self.steps_per_launch
+        return count
 
     def settle(self) -> None:
         """Wait until the device has done all that it was given."""

@@ -10,14 +10,23 @@ import torch
 from torch import nn
 
 from helicube.nn.cache import CacheSpec
+from helicube.nn.linear import QuantizedLinear
 
-__all__ = ["cache_bytes", "module_bytes", "probe_bandwidth"]
+MAX_SLOTS = 64
+CACHE_BYTES = 4 << 30
+
+__all__ = ["cache_bytes", "module_bytes", "probe_bandwidth", "slots_that_fit"]
 
 
 def module_bytes(modules: Iterable[nn.Module]) -> int:
     """Bytes of all parameters and buffers, each storage counted once."""
-    tensors = chain.from_iterable(chain(m.parameters(), m.buffers()) for m in modules)
-    unique = {t.data_ptr(): t.numel() * t.element_size() for t in tensors}
+    unique: dict[int, int] = {}
+    for module in chain.from_iterable(m.modules() for m in modules):
+        if isinstance(module, QuantizedLinear):
+            unique[id(module)] = module.num_bytes
+            continue
+        for t in chain(module.parameters(recurse=False), module.buffers(recurse=False)):
+            unique[t.data_ptr()] = t.numel() * t.element_size()
     return sum(unique.values())
 
 
@@ -25,6 +34,11 @@ def cache_bytes(spec: CacheSpec, rows: int, num_tokens: int, itemsize: int) -> i
     """Bytes of keys and values that a step reads when each row holds `num_tokens` tokens."""
     slots = sum(2 * s.num_heads * s.head_dim * (s.num_prefix + num_tokens) for s in spec.layers)
     return rows * slots * itemsize
+
+
+def slots_that_fit(spec: CacheSpec, copies: int, itemsize: int) -> int:
+    """Objects to decode side by side: as many as pay, and fewer where their cache would take gigabytes."""
+    return max(1, min(MAX_SLOTS, CACHE_BYTES // cache_bytes(spec, copies, spec.max_tokens, itemsize)))
 
 
 def probe_bandwidth(device: torch.device | str = "cpu", *, mebibytes: int = 512, repeats: int = 5) -> float:

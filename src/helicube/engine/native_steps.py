@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor
+from torch.profiler import record_function
 
 from helicube.engine.kv_cache import KVCache
 from helicube.engine.request import IdPlan
@@ -30,7 +31,9 @@ class NativeSteps:
 
     def __call__(self, num_slots: int, count: int) -> None:
         """Make up to `count` steps."""
-        self.stack.decode(self.state, num_slots, count)
+        # The profiler sees nothing of what does not go through PyTorch.
+        with record_function("helicube::native_steps"):
+            self.stack.decode(self.state, num_slots, count)
 
 
 class NativeLogits:

@@ -17,7 +17,7 @@ __all__ = ["KERNELS", "PLAIN", "WEIGHTS", "EngineOptions", "Kernels", "Resolved"
 Kernels = Literal["auto", "plain", "native", "triton"]
 KERNELS: tuple[Kernels, ...] = ("auto", "plain", "native", "triton")
 # fp8 is for GPUs alone.
-WEIGHTS = ("auto", *FORMATS, "fp8")
+WEIGHTS = ("auto", *FORMATS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class EngineOptions:
     steps_per_launch: int = 8
 
     def __post_init__(self) -> None:
-        if self.weights not in {"auto", "fp8"}:
+        if self.weights != "auto":
             parse_format(self.weights)
         if self.kernels not in KERNELS:
             raise InputError(f"kernels {self.kernels!r} is unknown; choose one of {', '.join(KERNELS)}")

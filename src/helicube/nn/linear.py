@@ -5,7 +5,7 @@ R rows, N outputs, K inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from helicube.kernels.cpu import products, twins
 from helicube.kernels.cpu.library import Library, load
 from helicube.kernels.cpu.matrix import ACTIVATION_GROUP, PackedMatrix, pack
+from helicube.kernels.cpu.matrix import FORMATS as MATRIX_FORMATS
 from helicube.nn.quantize import WeightFormat, dequantize, format_of, parse_format, quantize, whole_numbers
 
-__all__ = ["QuantizedLinear", "adopt", "convert", "make_linear", "module_format", "packed_matrix"]
+__all__ = ["QuantizedLinear", "adopt", "convert", "make_linear", "module_format", "packed_matrix", "quantized_names"]
 
 Predicate = Callable[[str, nn.Linear], bool]
 
@@ -41,12 +42,15 @@ class QuantizedLinear(nn.Module):
         self.register_buffer("weight", weight.detach())
         self.register_buffer("weight_scale", None if scale is None else scale.detach())
         self.register_buffer("bias", None if bias is None else bias.detach())
+        # Whether the CPU kernels may be used.
+        self.native = form.name in MATRIX_FORMATS
         self._packed: PackedMatrix | None = None
         self._dense: Tensor | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, K) to (…, N) of the same type."""
-        library = load() if x.device.type == "cpu" and x.dtype in products.TYPES else None
+        usable = self.native and x.device.type == "cpu" and x.dtype in products.TYPES
+        library = load() if usable else None
         if library is not None and not (torch.is_grad_enabled() and x.requires_grad):
             return products.linear(library, x, self.packed(library))
         return self._plain(x)
@@ -63,6 +67,13 @@ class QuantizedLinear(nn.Module):
             numbers = whole_numbers(weight)[:, : self.in_features]
             y = twins.linear_quantised(rows, numbers, scale, self.format.group, self.bias)
         return y.view(*x.shape[:-1], self.out_features)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of weight, scale and bias."""
+        if self._packed is not None:
+            return self._packed.num_bytes
+        return sum(t.nbytes for t in (self.weight, self.weight_scale, self.bias) if t is not None)
 
     def packed(self, library: Library) -> PackedMatrix:
         """The weight in the kernels' order; from the first call on that is the only copy."""
@@ -183,6 +194,12 @@ def adopt(module: nn.Module, tensors: Mapping[str, Tensor]) -> list[str]:
         return QuantizedLinear(weight, scale, bias, form, linear.in_features)
 
     return _replace(module, lambda name, _: f"{name}.weight_scale" in tensors, stored)
+
+
+def quantized_names(names: Iterable[str]) -> set[str]:
+    """Names of quantized weights and of their scales, which no loader may cast, among those of a checkpoint."""
+    scales = {name for name in names if name.endswith(".weight_scale")}
+    return scales | {name.removesuffix("_scale") for name in scales}
 
 
 def packed_matrix(module: nn.Module, library: Library) -> PackedMatrix:

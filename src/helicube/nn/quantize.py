@@ -1,4 +1,4 @@
-"""Weight formats: bf16, int8 with a scale per output, int4 with a scale per group of inputs.
+"""Weight formats: bf16, int8 and fp8 with a scale per output, int4 with a scale per group of inputs.
 
 N outputs, K inputs, G inputs per group. Activations are no part of a format: the kernels that round them say so.
 """
@@ -14,10 +14,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from helicube.errors import CheckpointError, InputError
+from helicube.kernels.triton.weight import FP8, quantize_fp8
 
-__all__ = ["FORMATS", "WeightFormat", "dequantize", "format_of", "parse_format", "quantize"]
+__all__ = ["FLOATS", "FORMATS", "WeightFormat", "dequantize", "format_of", "parse_format", "quantize"]
 
-FORMATS = ("float32", "bfloat16", "int8", "int4")
+FORMATS = ("float32", "bfloat16", "int8", "int4", "fp8")
 # Measured on normally distributed weights: groups of 32, 64 and 128 err by 8.3, 9.1 and 9.7 % (root mean square) and
 # take 4.5, 4.25 and 4.125 bits per weight; on heavy tails (Student's t, 4 degrees) by 11.2, 13.5 and 15.8 %.
 DEFAULT_GROUP = 64
@@ -45,7 +46,7 @@ class WeightFormat:
     @property
     def bits_per_weight(self) -> float:
         """Scales of groups included; those of outputs are nothing beside them."""
-        bits = {"float32": 32.0, "bfloat16": 16.0, "int8": 8.0, "int4": 4.0}[self.name]
+        bits = {"float32": 32.0, "bfloat16": 16.0, "int8": 8.0, "int4": 4.0, "fp8": 8.0}[self.name]
         return bits + (16 / self.group if self.group else 0.0)
 
 
@@ -71,6 +72,7 @@ def quantize(weight_NK: Tensor, form: WeightFormat) -> tuple[Tensor, Tensor | No
     Returns:
         float32 and bf16: (N, K), None.
         int8: (N, K) from −127 to 127, and (N,) float32.
+        fp8: (N, K) e4m3, and (N,) float32.
         int4: (N, ⌈K/G⌉·G/2) uint8, weight 2j + 8 in the low half of byte j and weight 2j + 1 in the high half, missing
             inputs 0; and (N, ⌈K/G⌉) bf16. A weight is scale · (half − 8).
 
@@ -81,8 +83,9 @@ def quantize(weight_NK: Tensor, form: WeightFormat) -> tuple[Tensor, Tensor | No
         return weight_NK.to(FLOATS[form.name]).contiguous(), None
     if not bool(weight_NK.isfinite().all()):
         raise CheckpointError(f"a weight is not finite, which {form} cannot hold; the checkpoint is damaged")
-    kind: Callable[[Tensor], tuple[Tensor, Tensor]]
-    kind = _to_int8 if form.name == "int8" else lambda rows: _to_int4(rows, form.group)
+    kinds: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]]
+    kinds = {"int8": _to_int8, "fp8": quantize_fp8, "int4": lambda rows: _to_int4(rows, form.group)}
+    kind = kinds[form.name]
     step = max(1, CHUNK // max(1, weight_NK.shape[1]))
     parts = [kind(weight_NK[at : at + step].float()) for at in range(0, max(1, len(weight_NK)), step)]
     weights, scales = zip(*parts, strict=True)
@@ -95,7 +98,7 @@ def dequantize(
     """(N, K) of what `quantize` made."""
     if scale is None:
         return weight.to(dtype)
-    if form.name == "int8":
+    if form.name in {"int8", "fp8"}:
         return (weight.float() * scale[:, None]).to(dtype)
     grouped = _in_groups(whole_numbers(weight).float(), form.group)
     dense: Tensor = (grouped * scale.float()[..., None]).flatten(1)[:, :num_inputs].to(dtype)
@@ -116,8 +119,9 @@ def format_of(weight: Tensor, scale: Tensor | None, num_inputs: int, name: str =
     n = len(weight)
     if scale is None and weight.dtype in FLOATS.values() and weight.shape == (n, num_inputs):
         return WeightFormat(name=next(k for k, v in FLOATS.items() if v == weight.dtype))
-    if scale is not None and weight.dtype == torch.int8 and weight.shape == (n, num_inputs) and scale.shape == (n,):
-        return WeightFormat(name="int8")
+    one_byte = {torch.int8: "int8", FP8: "fp8"}.get(weight.dtype)
+    if scale is not None and one_byte and weight.shape == (n, num_inputs) and scale.shape == (n,):
+        return WeightFormat(name=one_byte)
     if scale is not None and weight.dtype == torch.uint8 and scale.dim() == 2 and scale.shape[1]:
         group = 2 * weight.shape[1] // scale.shape[1]
         whole = -(-num_inputs // group) * group if group in GROUPS else -1

@@ -156,7 +156,7 @@ def ablate(subject: Subject, *, batches: Sequence[int], num_steps: int) -> Ablat
     Args:
         num_steps: steps of a row, fewer where they take long.
     """
-    device = subject.decoder.lm_head.weight.device
+    device = subject.decoder.device
     bandwidth = probe_bandwidth(device)
     rows: list[AblationRow] = []
     jobs = [(batch, variant) for batch in batches for variant in variants_of(subject)]
@@ -194,7 +194,7 @@ def ablate(subject: Subject, *, batches: Sequence[int], num_steps: int) -> Ablat
 
 def time_steps(subject: Subject, runner: CubeRunner, batch: int, num_steps: int) -> list[float]:
     """Seconds of steps around the middle of a sequence; the first one warms up and is left out."""
-    engine = Engine(runner, subject.plan, device=subject.decoder.lm_head.weight.device)
+    engine = Engine(runner, subject.plan, device=subject.decoder.device)
     weight = subject.decoder.text_proj.weight
     states = torch.zeros(1, subject.num_text, weight.shape[1], dtype=weight.dtype, device=weight.device)
     with torch.inference_mode():

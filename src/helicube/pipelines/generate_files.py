@@ -11,6 +11,7 @@ from typing import Literal
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from helicube.engine.options import EngineOptions, Kernels
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
 from helicube.models.cube.text import check_prompt
@@ -18,8 +19,8 @@ from helicube.pipelines.text_to_shape import Generated, MeshOptions, TextToShape
 
 __all__ = ["GenerateOptions", "generate_files"]
 
-# Objects decoded side by side.
-BATCH = 16
+# Objects decoded side by side at most, before their meshes are made.
+BATCH = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +45,20 @@ class GenerateOptions:
     weights: str | None = None
     version: str | None = None
     preview: bool = False
+    device: str = "cpu"
+    # Speed features; see `engine.options.EngineOptions`.
+    graph: bool = True
+    cache: bool = True
+    weight_format: str = "auto"
+    kernels: Kernels = "auto"
 
     def __post_init__(self) -> None:
         if not 1 <= self.variants <= 1000:
             raise InputError(f"variants={self.variants} is out of range; choose 1 to 1000")
+
+    @property
+    def engine(self) -> EngineOptions:
+        return EngineOptions(graph=self.graph, cache=self.cache, weights=self.weight_format, kernels=self.kernels)
 
     @property
     def requests(self) -> list[tuple[str, SamplingConfig]]:
@@ -76,7 +87,7 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
     for prompt in options.prompts:
         check_prompt(prompt)
     parse_box(options.box)
-    requests = options.requests
+    requests, engine = options.requests, options.engine
     paths = output_paths(options, len(requests))
     mesh_options = MeshOptions(
         cells=options.cells,
@@ -85,7 +96,7 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
         pivot=options.pivot,
         up=options.up,
     )
-    pipeline = load(options.weights, version=options.version)
+    pipeline = load(options.weights, version=options.version, device=options.device, options=engine)
     for start in range(0, len(requests), BATCH):
         part = requests[start : start + BATCH]
         for path, generated in zip(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -82,10 +82,12 @@ def profile_prompt(pipeline: TextToShape, prompt: str, *, trace: Path | None = N
     Args:
         trace: where to write a Chrome trace.
     """
+    # One step per launch, so that each can be told apart.
+    pipeline = TextToShape(pipeline.model, replace(pipeline.options, steps_per_launch=1))
     configs, options = [SamplingConfig()], MeshOptions()
     pipeline.generate_many([prompt], configs, options=options)
     timed = pipeline.generate_many([prompt], configs, options=options)[0]
-    device = pipeline.model.decoder.lm_head.weight.device
+    device = pipeline.model.decoder.device
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device.type == "cuda" else [])
     engine = pipeline.engine(1, guided=True)
     plain_step, steps = engine.step, []
@@ -136,7 +138,7 @@ def _digest(pipeline: TextToShape, profiler: profile, stages: StageTimes, tpot_s
     kernels, launches, sync = (parts.get(key, 0.0) for key in ("kernels", "launches", "sync"))
     busy = kernels if on_gpu else 0.0
     model = pipeline.model
-    itemsize = model.decoder.lm_head.weight.element_size()
+    itemsize = pipeline.engine(1, guided=True).cache.keys[0].element_size()
     return Profile(
         stages=stages,
         num_steps=len(steps),
@@ -151,7 +153,7 @@ def _digest(pipeline: TextToShape, profiler: profile, stages: StageTimes, tpot_s
         top=tuple((name, us / 1e6) for name, us in own.most_common(10)),
         weight_bytes=module_bytes(model.decoder.step_modules()),
         cache_bytes=cache_bytes(model.cache_spec, 2, model.plan.num_steps // 2, itemsize),
-        bandwidth_bytes_per_s=probe_bandwidth(model.decoder.lm_head.weight.device),
+        bandwidth_bytes_per_s=probe_bandwidth(model.decoder.device),
     )
 
 

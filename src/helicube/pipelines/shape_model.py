@@ -15,7 +15,7 @@ from torch import Tensor
 
 from helicube.engine.request import IdPlan
 from helicube.engine.runner import Conditioning
-from helicube.errors import CheckpointError, MissingExtraError
+from helicube.errors import CheckpointError, DeviceError, MissingExtraError
 from helicube.models.cube.checkpoint import CubeWeights, load_cube
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, DefaultWeights, load_default
@@ -101,7 +101,7 @@ class CubeModel:
 
     @torch.inference_mode()
     def decode(self, ids: NDArray[np.int64]) -> Shape:
-        latents = self.tokenizer.decode(torch.from_numpy(ids)[None].to(self.decoder.lm_head.weight.device))
+        latents = self.tokenizer.decode(torch.from_numpy(ids)[None].to(self.decoder.device))
         head = self.tokenizer.occupancy_decoder
         keys_values = head.attn_out.keys_values(latents)
 
@@ -122,7 +122,7 @@ def _condition(
 ) -> Conditioned:
     """States (B + 1, T, C), the empty prompt last, to conditioning tokens."""
     with torch.inference_mode():
-        states = states.to(decoder.lm_head.weight)
+        states = states.to(decoder.device, decoder.dtype)
         box = None if boxes is None else torch.from_numpy(boxes).to(states)
         cond = decoder.condition(states[:-1], box)
         uncond = decoder.condition(states[-1:])[0]
@@ -130,30 +130,46 @@ def _condition(
 
 
 def load_model(
-    weights: str | Path | None = None, *, version: str | None = None, device: str = "cpu"
+    weights: str | Path | None = None, *, version: str | None = None, device: str = "cpu", form: str = "auto"
 ) -> DefaultModel | CubeModel:
     """The bundled model, a folder of one trained here, or a folder of published Cube weights.
 
     Args:
         weights: a folder, or the name of a Hugging Face repository ("owner/name"); None is the bundled model.
         version: "v0.1" or "v0.5" for published weights without a `config.json`.
+        form: format that the decoder's matrices will be held in; published weights are read as bfloat16 unless that
+            is float32. `engine.build.prepare` converts them.
 
     Raises:
         CheckpointError: the folder holds no weights, or damaged ones.
+        DeviceError: there is no such device.
     """
+    check_device(device)
     folder = BUNDLED_WEIGHTS if weights is None else find_folder(weights)
     if (folder / MODEL_FILE).is_file() or weights is None:
         from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, StaticTextEncoder
 
         own = folder / "text"
         text = StaticTextEncoder.load(own if own.is_dir() else BUNDLED_TEXT_WEIGHTS)
-        return DefaultModel(load_default(folder), text, name="default" if weights is None else folder.name)
+        default = load_default(folder)
+        default.decoder.to(device)
+        return DefaultModel(default, text, name="default" if weights is None else folder.name)
     from helicube.models.cube.text_clip import ClipTextEncoder
 
-    cube = load_cube(folder, version=version, device=device)
+    dtype = torch.float32 if form == "float32" else torch.bfloat16
+    cube = load_cube(folder, version=version, dtype=dtype, device=device)
     tower = folder / "text_encoder"
     clip = ClipTextEncoder.load(tower) if tower.is_dir() else ClipTextEncoder.load()
     return CubeModel(cube, clip, name=folder.name)
+
+
+def check_device(device: str) -> None:
+    """Raise DeviceError unless PyTorch has such a device here."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().splitlines()[0][:120]
+        raise DeviceError(f"device {device!r} cannot be used here ({reason}); choose cpu") from None
 
 
 def find_folder(weights: str | Path) -> Path:

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from helicube.engine.build import make_engine, prepare
 from helicube.engine.engine import Batch, Engine
-from helicube.engine.metrics import cache_bytes, module_bytes
+from helicube.engine.metrics import cache_bytes, module_bytes, slots_that_fit
+from helicube.engine.options import EngineOptions
 from helicube.engine.request import Request
-from helicube.engine.runner import CubeRunner
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
 from helicube.geometry.attributes import with_colors, with_normals
@@ -32,8 +33,6 @@ __all__ = ["Generated", "MeshOptions", "StageTimes", "TextToShape", "load"]
 
 # Half size of the box that is searched for a surface, in box coordinates.
 BOUND = 1.05
-# Objects decoded side by side; more wait for a slot.
-MAX_SLOTS = 16
 Progress = Callable[[int, int], None]
 
 
@@ -89,20 +88,30 @@ class TextToShape:
     """Generates meshes with one model.
 
     Args:
-        model: see `load`.
+        model: see `load`; its decoder's matrices are converted in place.
+        options: speed features.
     """
 
-    def __init__(self, model: ShapeModel) -> None:
-        self.model = model
+    def __init__(self, model: ShapeModel, options: EngineOptions | None = None) -> None:
+        self.model, self.options = model, options or EngineOptions()
+        self.resolved = prepare(model.decoder, self.options)
         self.engines: dict[tuple[int, bool], Engine] = {}
 
     def engine(self, num_slots: int, guided: bool) -> Engine:
         """An engine with that many slots, made once."""
         key = (num_slots, guided)
         if key not in self.engines:
-            runner = CubeRunner(self.model.decoder, self.model.cache_spec, num_slots=num_slots, guided=guided)
-            self.engines[key] = Engine(runner, self.model.plan, device=self.model.decoder.lm_head.weight.device)
+            m = self.model
+            self.engines[key] = make_engine(
+                m.decoder, m.cache_spec, m.plan, num_slots=num_slots, guided=guided, options=self.options
+            )
         return self.engines[key]
+
+    def slots_for(self, num_objects: int, guided: bool) -> int:
+        """Objects that are decoded side by side."""
+        return min(
+            num_objects, slots_that_fit(self.model.cache_spec, 1 + int(guided), self.model.decoder.dtype.itemsize)
+        )
 
     def generate(
         self,
@@ -154,7 +163,8 @@ class TextToShape:
             for prompt, config in zip(conditioned.prompts, sampling, strict=True)
         ]
         guided = any(config.guidance_scale > 0 for config in sampling)
-        decoded = self.engine(min(len(requests), MAX_SLOTS), guided).generate(requests, on_step)
+        num_slots = self.slots_for(len(requests), guided)
+        decoded = self.engine(num_slots, guided).generate(requests, on_step)
         options = options or MeshOptions()
         return [
             Generated(
@@ -163,8 +173,8 @@ class TextToShape:
                 ids=ids,
                 notes=notes,
                 tpot_s=decoded.tpot_s,
-                batch=min(len(prompts), MAX_SLOTS),
-                read_bytes_per_s=self._step_bytes(min(len(prompts), MAX_SLOTS), guided) / decoded.tpot_s,
+                batch=num_slots,
+                read_bytes_per_s=self._step_bytes(num_slots, guided) / decoded.tpot_s,
                 **self._mesh(ids, sizes, options, text_s, decoded),
             )
             for prompt, config, ids, notes in zip(
@@ -174,12 +184,10 @@ class TextToShape:
 
     def _step_bytes(self, num_slots: int, guided: bool) -> int:
         """Bytes that a step has to read, with the cache half full."""
-        decoder = self.model.decoder
-        rows = num_slots * (1 + int(guided))
-        cached = cache_bytes(
-            self.model.cache_spec, rows, self.model.plan.num_steps // 2, decoder.lm_head.weight.element_size()
-        )
-        return module_bytes(decoder.step_modules()) + cached
+        cache = self.engine(num_slots, guided).cache
+        middle = self.model.plan.num_steps // 2
+        cached = cache_bytes(cache.spec, cache.rows, middle, cache.keys[0].element_size())
+        return module_bytes(self.model.decoder.step_modules()) + cached
 
     def _mesh(
         self,
@@ -242,6 +250,17 @@ def build_mesh(shape: Shape, options: MeshOptions, fit: NDArray[np.float32] | No
     return place(mesh, Placement(size_m=options.size_m, pivot=options.pivot, up=options.up)), surface_s
 
 
-def load(weights: str | Path | None = None, *, version: str | None = None, device: str = "cpu") -> TextToShape:
-    """The bundled model, or another from a folder; see `pipelines.shape_model.load_model`."""
-    return TextToShape(load_model(weights, version=version, device=device))
+def load(
+    weights: str | Path | None = None,
+    *,
+    version: str | None = None,
+    device: str = "cpu",
+    options: EngineOptions | None = None,
+) -> TextToShape:
+    """The bundled model, or another from a folder; see `pipelines.shape_model.load_model`.
+
+    Args:
+        options: speed features and the format of the weights; the default is the fastest that the device has.
+    """
+    options = options or EngineOptions()
+    return TextToShape(load_model(weights, version=version, device=device, form=options.weights), options)

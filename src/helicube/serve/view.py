@@ -128,7 +128,7 @@ class View:
         num_objects, cache_bytes = service.store.database.total_bytes()
         return {
             "model": service.model_name,
-            "device": str(service.steps.model.decoder.lm_head.weight.device),
+            "device": str(service.steps.model.decoder.device),
             "slots": service.config.slots,
             "running": len(running),
             "queued": service.scheduler.num_waiting,

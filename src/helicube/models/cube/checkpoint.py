@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from helicube.errors import CheckpointError
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
+from helicube.nn.linear import adopt, quantized_names
 
 __all__ = ["PUBLISHED", "CubeWeights", "load_cube", "load_tensors"]
 
@@ -102,12 +103,21 @@ def load_tensors(kind: type[Model], config: Any, path: Path, dtype: torch.dtype,
         raise CheckpointError(f"{path} is missing; --weights needs a folder with {DECODER_FILE} and {TOKENIZER_FILE}")
     with torch.device("meta"):
         model: Model = kind(config)
-    wanted = dict(model.state_dict())
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
-            source = _sources(wanted, set(file.keys()), path)
+            names = set(file.keys())
+        # A quantised file says so by its scales; such tensors keep their types.
+        kept = {name: _read(path, name) for name in quantized_names(names) & names}
+        biases = {n: _read(path, n) for n in names if n.endswith(".bias") and n.removesuffix("bias") + "weight" in kept}
+        adopt(model, kept | biases)
+        wanted = dict(model.state_dict())
+        with safe_open(path, framework="pt", device="cpu") as file:
+            source = _sources(wanted, names, path)
             _check_shapes(wanted, {n: tuple(file.get_slice(s).get_shape()) for n, s in source.items()}, path)
-        cast = {stored: _read(path, stored).to(device, dtype) for stored in dict.fromkeys(source.values())}
+        cast = {
+            stored: kept.pop(stored).to(device) if stored in kept else _read(path, stored).to(device, dtype)
+            for stored in dict.fromkeys(source.values())
+        }
     except SafetensorError as error:
         raise CheckpointError(f"{path} is damaged ({error}); download it again") from None
     tensors = {name: cast[stored] for name, stored in source.items()}

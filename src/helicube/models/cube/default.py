@@ -17,6 +17,7 @@ from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice import LatticeConfig
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig
+from helicube.nn.linear import adopt, quantized_names
 
 __all__ = ["BUNDLED_WEIGHTS", "DefaultConfig", "DefaultWeights", "load_default", "save_default"]
 
@@ -48,13 +49,19 @@ class DefaultWeights:
 
 
 def save_default(weights: DefaultWeights, folder: Path, dtype: torch.dtype = torch.bfloat16) -> Path:
-    """Write `folder/model.safetensors`, self-describing, whole or not at all."""
+    """Write `folder/model.safetensors`, self-describing, whole or not at all.
+
+    Args:
+        dtype: of tensors that are not quantised; a decoder whose matrices are (see `formats.hold_matrices`) keeps them.
+    """
     tensors = {f"code.{name}": t for name, t in weights.code.state_dict().items()}
     tensors |= {f"decoder.{name}": t for name, t in weights.decoder.state_dict().items()}
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / "model.partial"
     metadata = {"format": FORMAT, "config": json.dumps(asdict(weights.config))}
-    save_file({name: t.to(dtype).contiguous() for name, t in tensors.items()}, partial, metadata=metadata)
+    quantized = quantized_names(tensors)
+    stored = {name: (t if name in quantized else t.to(dtype)).contiguous() for name, t in tensors.items()}
+    save_file(stored, partial, metadata=metadata)
     return partial.replace(folder / MODEL_FILE)
 
 
@@ -70,7 +77,10 @@ def load_default(folder: Path = BUNDLED_WEIGHTS, dtype: torch.dtype = torch.floa
     try:
         with safe_open(path, framework="pt") as file:
             config = _parse(file.metadata() or {}, path)
-            tensors = {name: file.get_tensor(name).to(dtype) for name in file.keys()}  # noqa: SIM118 - not a dict
+            names = list(file.keys())
+            quantized = quantized_names(names)
+            read = {name: file.get_tensor(name) for name in names}
+            tensors = {name: t if name in quantized else t.to(dtype) for name, t in read.items()}
     except SafetensorError as error:
         raise CheckpointError(f"{path} is damaged ({error}); reinstall helicube") from None
     with torch.device("meta"):
@@ -82,6 +92,7 @@ def load_default(folder: Path = BUNDLED_WEIGHTS, dtype: torch.dtype = torch.floa
 
 def _fill(module: nn.Module, prefix: str, tensors: dict[str, Tensor], path: Path) -> None:
     mine = {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+    adopt(module, mine)
     try:
         module.load_state_dict(mine, assign=True)
     except RuntimeError as error:
