@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException
 
 from helicube.errors import HelicubeError, InputError, MissingExtraError, PromptError
+from helicube.serve.plan_page import error_page
 from helicube.serve.problem import ApiError
 from helicube.serve.schema import ErrorBody
 
@@ -68,8 +69,11 @@ def add_error_answers(app: FastAPI) -> None:
         return reply(ApiError(500, str(error)))
 
     @app.exception_handler(RequestValidationError)
-    async def of_validation(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def of_validation(request: Request, error: RequestValidationError) -> Response:
         problems = error.errors()
+        if request.url.path == "/plan":
+            # Shown in a frame.
+            return HTMLResponse(error_page(first_problem(problems)), status_code=422)
         status = 400 if problems[0]["type"] == "json_invalid" else 422
         return reply(ApiError(status, first_problem(problems)))
 
