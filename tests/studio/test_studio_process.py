@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trimesh
@@ -89,7 +90,7 @@ def test_the_client_generates_saves_cancels_and_reports(server: Process, tmp_pat
     path = tmp_path / "chair.obj"
     job = client.generate("a chair", path, seed=1, temperature=1.0, **SETTINGS)
     assert job["status"] == "done"
-    loaded = trimesh.load(path, force="mesh")
+    loaded: Any = trimesh.load(path, force="mesh")
     assert len(loaded.faces) == job["objects"][0]["object"]["num_triangles"]
     assert path.read_text().splitlines().count(f"mtllib {job['objects'][0]['id']}.mtl") == 1
     client.generate(["a chair", "a lamp"], tmp_path / "many", **SETTINGS)

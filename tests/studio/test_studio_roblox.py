@@ -42,7 +42,7 @@ def decoded(data: dict[str, Any]) -> Mesh:
     return Mesh(
         vertices=places.astype(np.float32),
         faces=np.array(data["faces"], dtype=np.int32).reshape(-1, 3),
-        vertex_normals=np.array(data["normals"], dtype=np.float32).reshape(-1, 3) / 127,
+        vertex_normals=np.array(data["normals"], dtype=np.float32).reshape(-1, 3) / np.float32(127),
         vertex_colors=np.array([[c >> 16, c >> 8 & 255, c & 255] for c in data["colors"]], dtype=np.uint8),
     )
 

@@ -93,7 +93,7 @@ def test_many_at_once_equal_one_at_a_time(start: Start) -> None:
         sampling = SamplingConfig(seed=i, temperature=1.0, top_p=0.9)
         options = MeshOptions(cells=64, max_triangles=2000)
         mesh = pipeline.generate_many([prompt], [sampling], options=options)[0].mesh
-        loaded = trimesh.load(
+        loaded: Any = trimesh.load(
             BytesIO(client.get(f"/v1/objects/{job['objects'][0]['id']}.stl").content), file_type="stl"
         )
         assert len(loaded.faces) == mesh.num_faces

@@ -1,0 +1,67 @@
+"""The studio under load, under kill -9, and under nonsense; each is one command.
+
+    python benchmarks/studio.py load [--clients 1 8 32] [--seconds 60]
+    python benchmarks/studio.py kill [--kills 50] [--clients 8]
+    python benchmarks/studio.py fuzz [--requests 10000]
+
+With --small, the random model of the tests stands in for the bundled one: quick, and says nothing of its speed.
+Results go to standard output as JSON, and to --output. The exit status is 1 where anything was lost, wrong or failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+
+import torch
+
+import helicube
+
+HERE = Path(__file__).resolve().parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["load", "kill", "fuzz"])
+    parser.add_argument("--clients", type=int, nargs="+")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--slots", type=int, default=8)
+    parser.add_argument("--step-s", type=float, default=0.0, help="With --small: least seconds per step.")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--weights", help="A model other than the bundled one.")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    sys.path.insert(0, str(HERE.parent / "tests" / "studio"))
+    import studio_fuzz
+    import studio_kill
+    import studio_load
+
+    run = {"load": studio_load.run, "kill": studio_kill.run, "fuzz": studio_fuzz.run}[options.what]
+    found = run(options)
+    report = {
+        "what": options.what,
+        "model": "small random model" if options.small else options.weights or "bundled",
+        "date": dt.datetime.now(tz=dt.UTC).isoformat(timespec="seconds"),
+        "machine": {"cpu": platform.processor() or platform.machine(), "cores": os.cpu_count(),
+                    "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None},
+        "versions": {"helicube": helicube.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "command": " ".join(["python", "benchmarks/studio.py", *sys.argv[1:]]),
+        **found,
+    }  # fmt: skip
+    text = json.dumps(report, indent=2)
+    print(text)
+    if options.output:
+        options.output.write_text(text + "\n", encoding="utf-8")
+    sys.exit(0 if found["sound"] else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""kill -9 at random moments under load: every accepted job must end, every finished object be whole and right."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from studio_target import Target, request
+
+import helicube
+from helicube.errors import HelicubeError
+
+# Jobs on the way at a time, and objects compared with what the command gives.
+BACKLOG, CHECKED = 12, 40
+
+
+class Load:
+    """Threads that keep asking, whatever happens to the server, and remember what it accepted."""
+
+    def __init__(self, target: Target, count: int) -> None:
+        self.target, self.stopping = target, threading.Event()
+        self.numbers = itertools.count()
+        self.accepted: list[tuple[int, str]] = []
+        self.seen: list[tuple[int, str, bytes]] = []
+        self.threads = [threading.Thread(target=self.run) for _ in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self) -> None:
+        client = helicube.Client(self.target.url, patience_s=0, timeout_s=10)
+        while not self.stopping.is_set():
+            number = next(self.numbers)
+            asked = {**request(number), "quality": "draft"}
+            try:
+                job = client.submit(str(asked.pop("prompt")), **asked)
+                self.accepted.append((number, job["id"]))
+                for _ in range(200):
+                    view = client.job(job["id"])
+                    if view["ended_at"] is not None or self.stopping.wait(0.05):
+                        break
+                if view["status"] == "done":
+                    made = view["objects"][0]["id"]
+                    self.seen.append((number, made, client.file(made)))
+            except (HelicubeError, OSError, ValueError):
+                # Killed in the midst of an answer; whether it was accepted, the server's own list says.
+                time.sleep(0.05)
+
+    def stop(self) -> None:
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    chance = random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        target = Target(options, Path(folder))
+        load = Load(target, (options.clients or [8])[0])
+        downtimes = []
+        for _ in range(options.kills):
+            time.sleep(chance.uniform(0.05, 1.5))
+            target.kill()
+            started = time.monotonic()
+            target.start()
+            downtimes.append(time.monotonic() - started)
+        load.stop()
+        client = helicube.Client(target.url)
+        ended = [(number, client.wait(job)) for number, job in load.accepted]
+        objects = {made["id"] for made in client.objects()}
+        broken = [key for key in objects if not client.file(key).startswith(b"glTF")]
+        changed = [number for number, made, data in load.seen if client.file(made) != data]
+        target.stop()
+        left = [path.name for path in (Path(folder) / "objects").iterdir() if path.suffix not in {".npz", ".png"}]
+    lost = [number for number, job in ended if job["status"] != "done"]
+    return {
+        "kills": options.kills,
+        "accepted": len(load.accepted),
+        "seen_by_clients": len(load.seen),
+        "objects": len(objects),
+        "lost": lost,
+        "broken": broken,
+        "changed_after_a_kill": changed,
+        "parts_left": left,
+        "restart_s": round(sum(downtimes) / max(1, len(downtimes)), 2),
+        "sound": not (lost or broken or changed or left) and len(load.accepted) > 0,
+    }

@@ -1,0 +1,81 @@
+"""The server under test in a process of its own, and the pipeline that says what its objects must be."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import threading
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from helicube.engine.sampling import SamplingConfig
+from helicube.geometry.export import encode
+from helicube.pipelines.text_to_shape import MeshOptions, TextToShape, load
+
+THINGS = ("chair", "table", "car", "lamp", "house", "tree", "boat", "robot")
+COLORS = ("red", "blue", "green", "yellow", "brown", "white")
+
+
+def request(number: int) -> dict[str, Any]:
+    """The body of the request of that number: every number asks for another object."""
+    prompt = f"a {COLORS[number % len(COLORS)]} {THINGS[number // len(COLORS) % len(THINGS)]}"
+    return {"prompt": prompt, "seed": number, "temperature": 1.0}
+
+
+class Target:
+    """`helicube serve` on a free port."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path, slots: int | None = None) -> None:
+        self.options, self.folder, self.slots = options, folder, slots or options.slots
+        self.port = 0
+        self.start()
+
+    @property
+    def command(self) -> list[str]:
+        if self.options.small:
+            script = str(Path(__file__).parents[1] / "tests" / "studio" / "small_server.py")
+            more = [str(self.options.step_s), str(self.slots), "1000"]
+            return [sys.executable, script, str(self.folder), str(self.port), *more]
+        more = ["--weights", self.options.weights] if self.options.weights else []
+        return [sys.executable, "-m", "helicube", "serve", "--data-dir", str(self.folder), "--port", str(self.port),
+                "--slots", str(self.slots), "--queue", "1000", "--jobs-per-minute", "0", "--requests-per-s", "0",
+                *more]  # fmt: skip
+
+    def start(self) -> None:
+        """Start, or start again on the same port, and wait until it answers."""
+        self.child = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert self.child.stdout is not None
+        seen = []
+        for line in self.child.stdout:
+            seen.append(line)
+            if found := re.search(r"http://[\d.]+:(\d+)", line):
+                self.port, self.url = int(found[1]), found[0]
+                threading.Thread(target=self.child.stdout.read, daemon=True).start()
+                return
+        raise SystemExit(f"the server did not start: {''.join(seen)[-2000:]}")
+
+    def kill(self) -> None:
+        self.child.kill()
+        self.child.wait()
+
+    def stop(self) -> None:
+        self.child.terminate()
+        self.child.wait(60)
+
+    @cached_property
+    def pipeline(self) -> TextToShape:
+        if self.options.small:
+            from small import small_pipeline
+
+            return small_pipeline()
+        return load(self.options.weights)
+
+    def expected(self, number: int) -> bytes:
+        """The GLB that `helicube generate` writes for that request."""
+        asked = request(number)
+        sampling = SamplingConfig(temperature=asked["temperature"], top_p=0.9, seed=asked["seed"])
+        made = self.pipeline.generate_many([asked["prompt"]], [sampling], options=MeshOptions())[0]
+        return encode(made.mesh, "glb", name=asked["prompt"][:60])[""]
