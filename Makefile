@@ -1,11 +1,12 @@
 # make demo: set everything up and turn a prompt into a mesh.   make test: set everything up and run the tests.
+# make studio: set everything up and open the studio in a browser.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PROMPT ?= a red wooden chair
 
-.PHONY: demo test lint types clean chromium
+.PHONY: demo studio test lint types clean chromium
 
 # PyTorch first and pinned: a plain `torch` requirement would pull the CUDA build.
 $(STAMP): pyproject.toml
@@ -16,6 +17,9 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	$(BIN)/helicube generate "$(PROMPT)" --output demo/chair.glb --preview
+
+studio: $(STAMP)
+	$(BIN)/helicube studio
 
 # The Khronos glTF validator, for one test; where there is no npm, that test says so.
 tests/node/node_modules: tests/node/package-lock.json
