@@ -11,7 +11,7 @@ from cpu_libraries import library
 from helicube.engine.build import make_engine, resolve_for
 from helicube.engine.engine import Engine
 from helicube.engine.launch_runner import LaunchRunner
-from helicube.engine.options import EngineOptions
+from helicube.engine.options import EngineOptions, Kernels
 from helicube.engine.request import IdPlan, Request, Result
 from helicube.engine.runner import Conditioning
 from helicube.engine.sampling import SamplingConfig
@@ -21,9 +21,10 @@ NUM_TEXT, NUM_STEPS, NUM_IDS = 5, 24, 300
 # As in the default model: kinds of ids, one after the other.
 PLAN = IdPlan(ranges=((270, 300),) * 3 + ((0, 200),) * 15 + ((200, 233),) * 3 + ((233, 270),) * 3)
 
+PLAIN_AND_NATIVE: tuple[Kernels, ...] = ("plain", "native")
 MATRIX = [
     EngineOptions(graph=graph, cache=cache, kernels=kernels, steps_per_launch=steps)
-    for graph, cache, kernels, steps in product((False, True), (False, True), ("plain", "native"), (1, 7))
+    for graph, cache, kernels, steps in product((False, True), (False, True), PLAIN_AND_NATIVE, (1, 7))
     if steps == 7 or (graph and cache and kernels == "native")
 ]
 

@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "detokenize": "Decode shape ids to a mesh.",
     "evaluate": "Measure a model.",
     "bench": "Measure decoding on this machine.",
+    "quantize": "Write a model's weights in a smaller format.",
     "profile": "Show where the time of a prompt goes.",
     "run": "Continue text with a language model, on one process or sharded over several.",
     "train": "Train a model of your own.",
@@ -65,7 +66,8 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()
@@ -73,9 +75,6 @@ def main() -> None:
     except HelicubeError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        click.echo("interrupted", err=True)
-        sys.exit(130)
     except BrokenPipeError:
         # The reader went away (`helicube ... | head`): leave quietly.
         silence_stdout()
