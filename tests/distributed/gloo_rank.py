@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from scenario import expected, layouts_of, run_layout, source_of
+from texts import requests, run_texts
 from torch.profiler import ProfilerActivity, profile
 
 from helicube.models.tiny import tiny_config
@@ -24,6 +25,12 @@ from helicube.parallel.launch import watch_lifeline
 from helicube.specs.layout import HelixLayout
 
 NUM_RANKS = 4
+# Layouts under which requests join and leave.
+TEXTS = {
+    "tiny-uneven": HelixLayout(kvp=3, tpf=3),
+    "tiny-gqa-moe": HelixLayout(kvp=2, tpa=2, tpf=2, ep=2),
+    "tiny-mla-moe": HelixLayout(kvp=4, tpf=2, ep=2),
+}
 MODELS = (
     "tiny-mha", "tiny-gqa", "tiny-mqa", "tiny-uneven", "tiny-mha-moe", "tiny-gqa-moe", "tiny-mqa-moe", "tiny-mla",
     "tiny-mla-moe",
@@ -49,6 +56,9 @@ def main(folder: Path) -> None:
     for model, layout in cases():
         if rank < layout.num_ranks:
             found[f"{model} {layout}"] = run_layout(model, layout, collectives, expected(model).ids)
+    for model, layout in TEXTS.items():
+        if rank < layout.num_ranks:
+            found[f"texts {model}"] = [r.ids for r in run_texts(model, layout, collectives, requests())]
     layout = HelixLayout(kvp=4, tpf=4)
     given = expected("tiny-gqa").ids
     found["overlap"] = [run_layout("tiny-gqa", layout, collectives, given, overlap_parts=n) for n in (1, 3)]

@@ -6,20 +6,34 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from helicube.models.loading import load_part
 from helicube.models.loading_sources import DictSource
 from helicube.models.tiny import random_source, tiny_config, tiny_spec
 from helicube.parallel.collectives import Collectives
+from helicube.parallel.collectives_torch import TorchCollectives
 from helicube.parallel.helix import HelixDecoder, HelixOptions
 from helicube.specs.layout import HelixLayout, legal_layouts
 
-__all__ = ["BLOCK", "DECODED", "PROMPTS", "Expected", "expected", "layouts_of", "run_layout", "source_of"]
+__all__ = [
+    "BLOCK",
+    "DECODED",
+    "PROMPTS",
+    "Expected",
+    "check_alone",
+    "expected",
+    "layouts_of",
+    "run_layout",
+    "source_of",
+]
 
-# Tokens: below a block; and no multiple of block or chunk, and more than a round over 8 shards.
-PROMPTS = (3, 37)
+# Tokens: below a block; no multiple of block or chunk, and more than a round over 8 shards; and in between.
+PROMPTS = (3, 37, 9)
 BLOCK, CHUNK, DECODED = 4, 16, 4
+# Which prompts are decoded side by side, step by step: batches of three, one and two. Each gets DECODED − 1 steps.
+BATCHES = ((0, 1, 2), (1,), (0, 2), (0, 1, 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +81,10 @@ def run_layout(
     overlap_parts: int = 1,
     device: str = "cpu",
 ) -> list[Tensor]:
-    """Logits (L, V) per prompt: the prompts in chunks one after the other, then all of them token by token."""
+    """Logits (L, V) per prompt: the prompts in chunks one after the other, then token by token in changing batches."""
     config = tiny_config(model)
     options = HelixOptions(
-        layout=layout, cache_slots=192, block=BLOCK, overlap_parts=overlap_parts, dtype=dtype, device=device
+        layout=layout, cache_slots=96, block=BLOCK, overlap_parts=overlap_parts, dtype=dtype, device=device
     )
     decoder = HelixDecoder(config, source_of(model), options, collectives)
     sequences = [s for row in given if (s := decoder.cache.allocate(len(row))) is not None]
@@ -81,8 +95,29 @@ def run_layout(
         for start in range(0, prompt, CHUNK):
             piece = torch.tensor([row[start : min(start + CHUNK, prompt)]], device=device)
             found.append(decoder.step([sequence], piece, every=True)[0])
-    for step in range(DECODED - 1):
-        new = torch.tensor([[row[len(row) - DECODED + step]] for row in given], device=device)
-        for found, row_logits in zip(logits, decoder.step(sequences, new), strict=True):
-            found.append(row_logits[None])
+    for batch in BATCHES:
+        new = torch.tensor([[given[i][sequences[i].length]] for i in batch], device=device)
+        for i, row_logits in zip(batch, decoder.step([sequences[i] for i in batch], new), strict=True):
+            logits[i].append(row_logits[None])
     return [torch.cat(found).cpu() for found in logits]
+
+
+def check_alone(backend: str, device: str) -> None:
+    """A pool of one rank whose collectives go through a backend of torch.distributed all the same."""
+    store = dist.HashStore()  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=store, rank=0, world_size=1)
+    try:
+        collectives = TorchCollectives([(0,)], store, 60.0)
+        x = torch.arange(6.0, device=device).view(1, 6)
+        assert torch.equal(collectives.all_reduce(x.clone(), (0,)), x)
+        assert torch.equal(collectives.all_gather(x, (0,)), x[None])
+        assert torch.equal(collectives.all_to_all(x, (0,)).wait(), x)
+        assert collectives.traffic.total == 0
+        assert collectives.traffic.calls == {"all_reduce": 1, "all_gather": 1, "all_to_all": 1}
+        want = expected("tiny-gqa-moe")
+        found = run_layout("tiny-gqa-moe", HelixLayout(), collectives, want.ids, device=device)
+        for logits, reference in zip(found, want.logits, strict=True):
+            assert (logits - reference).abs().max() <= 1e-4
+        assert collectives.traffic.calls["all_reduce"] > 1, "the decoder did not use them"
+    finally:
+        dist.destroy_process_group()

@@ -42,6 +42,18 @@ def test_every_layout_is_measured_against_one_device(tmp_path: Path) -> None:
     assert wide["weight_bytes"] < alone["weight_bytes"] < wide["weight_bytes_all"]
 
 
+def test_ranks_in_one_process_are_measured_alike(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    arguments = ["--model", "tiny-mla", "--ranks", "1,2", "--steps", "2", "--context", "20", "--batch", "2"]
+    found = CliRunner().invoke(command, [*arguments, "--in-process", "-o", str(path)], catch_exceptions=False)
+    assert "ranks in one process" in found.stdout
+    alone, wide, *_ = json.loads(path.read_text())["rows"]
+    assert (alone["layout"], wide["layout"]) == ("kvp=1,tpa=1,tpf=1,ep=1", "kvp=2,tpa=1,tpf=2,ep=1")
+    assert wide["same_ids"]
+    # 2 layers, 2 rows, 4 of 8 heads to the other rank, a latent of 12 values and an LSE each.
+    assert wide["exchanged_bytes"] == 2 * 2 * 4 * 13 * 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [(["--ranks", "1;2"], "list of whole numbers"), (["--ranks", "0"], "at least 1"), (["--batch", "0"], "batch=0")],

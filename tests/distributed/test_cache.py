@@ -72,6 +72,25 @@ def test_tokens_lie_where_they_belong(chunk: int) -> None:
         assert values[2, : len(mine), 5].tolist() == [-p for p in mine]
 
 
+def test_thousands_of_generated_tokens_stay_balanced_in_the_cache() -> None:
+    """Not the formula but the buffers: a prompt in one piece, then 3,000 tokens one by one over three shards."""
+    shards = [shard(1100, kvp=3, index=i, block=16) for i in range(3)]
+    sequences = [s.allocate(3037) for s in shards]
+    for first, count in [(0, 37), *((n, 1) for n in range(37, 3037))]:
+        # Positions from 1 on, so that what was never written is 0.
+        piece = torch.arange(first + 1.0, first + count + 1)[:, None, None].expand(-1, 4, 8)
+        for one, sequence in zip(shards, sequences, strict=True):
+            assert sequence is not None
+            one.store(0, sequence, piece, piece)
+            sequence.length += count
+        if first % 50 == 0:
+            written = [int(one.keys[0][0, :, 0].count_nonzero()) for one in shards]
+            assert sum(written) == first + count
+            assert max(written) - min(written) <= 16
+    every = torch.cat([one.keys[0][3, :, 7] for one in shards])
+    assert every[every > 0].sort().values.tolist() == list(range(1, 3038))
+
+
 def test_a_sequence_too_long_for_the_cache_is_told_what_fits() -> None:
     one = shard(8, kvp=2)
     # 8 slots on each of two shards, but the 17th token is the first shard's ninth.

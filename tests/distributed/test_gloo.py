@@ -9,7 +9,8 @@ from typing import Any
 import gloo_rank
 import pytest
 import torch
-from scenario import DECODED, expected
+from scenario import DECODED, check_alone, expected
+from texts import alone
 
 from helicube.parallel.launch import launch
 
@@ -37,6 +38,16 @@ def test_processes_give_what_one_device_gives(model: str, ranks: list[dict[str, 
             assert logits[-DECODED:].argmax(-1).tolist() == ids[-DECODED:]
         for other in per_rank[1:]:
             assert all(torch.equal(a, b) for a, b in zip(per_rank[0], other, strict=True)), layout
+
+
+@pytest.mark.parametrize("model", gloo_rank.TEXTS)
+def test_requests_join_and_leave_over_processes(model: str, ranks: list[dict[str, Any]]) -> None:
+    for rank in range(gloo_rank.TEXTS[model].num_ranks):
+        assert ranks[rank][f"texts {model}"] == alone(model)
+
+
+def test_a_pool_of_one_rank_may_go_through_a_backend() -> None:
+    check_alone("gloo", "cpu")
 
 
 def test_overlap_changes_no_bit(ranks: list[dict[str, Any]]) -> None:

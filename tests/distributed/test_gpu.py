@@ -1,12 +1,13 @@
-"""In-process ranks on one GPU: every layout of a few models against the CPU's single device."""
+"""In-process ranks on one GPU: every layout of a few models against the CPU's single device; NCCL with one rank."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from scenario import expected, layouts_of, run_layout
+from scenario import check_alone, expected, layouts_of, run_layout
 
 from helicube.parallel.collectives_threads import ThreadPool
+from helicube.pipelines.bench_helix import BenchOptions, bench_helix
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
@@ -25,3 +26,14 @@ def test_ranks_on_one_gpu_give_what_a_cpu_gives(model: str) -> None:
                 assert (logits - reference).abs().max() <= 1e-4
             for other in ranks[1:]:
                 assert all(torch.equal(a, b) for a, b in zip(ranks[0], other, strict=True))
+
+
+def test_nccl_with_one_rank() -> None:
+    check_alone("nccl", "cuda")
+
+
+def test_layouts_are_timed_on_one_gpu() -> None:
+    options = BenchOptions(model="tiny-gqa", context=64, batch=2, ranks=(1, 2), steps=2, hopb=2, in_process=True)
+    rows = bench_helix(options, [])
+    assert {row.device for row in rows} == {"cuda:0"}
+    assert all(row.same_ids and row.ttl_s > 0 for row in rows)

@@ -16,7 +16,7 @@ import torch
 from helicube.errors import InputError, LayoutError, PoolError
 from helicube.parallel.collectives_threads import ThreadCollectives, ThreadPool
 from helicube.parallel.launch import launch
-from helicube.parallel.pool import join_pool
+from helicube.parallel.pool import join_pool, rank_device
 from helicube.specs.layout import HelixLayout
 
 RANK = Path(pool_rank.__file__)
@@ -105,6 +105,12 @@ def test_ranks_end_with_their_launcher(tmp_path: Path) -> None:
 def test_a_pool_of_another_size_than_the_layout() -> None:
     with pytest.raises(LayoutError, match="needs 4 ranks, but there are 1"):
         join_pool([HelixLayout(kvp=4, tpf=4)], 1.0)
+
+
+def test_every_rank_has_a_gpu_of_its_own_or_none_has() -> None:
+    assert [str(rank_device(4, local, 4)) for local in range(4)] == ["cuda:0", "cuda:1", "cuda:2", "cuda:3"]
+    assert {str(rank_device(1, local, 3)) for local in range(3)} == {"cpu"}
+    assert str(rank_device(0, 0, 1)) == "cpu"
 
 
 def test_threads_name_a_rank_that_stays_away() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -109,6 +111,45 @@ def test_several_prompts_and_sampling(folder: Path) -> None:
 def test_mistakes_are_one_line(arguments: list[str], kind: type[Exception], words: str, folder: Path) -> None:
     with pytest.raises(kind, match=words):
         CliRunner().invoke(command, ["--model", str(folder), *arguments], catch_exceptions=False)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for the ranks in /proc")
+@pytest.mark.parametrize("end", ["killed rank", "interrupt"])
+def test_a_run_that_is_cut_short_leaves_nothing(end: str, folder: Path, tmp_path: Path) -> None:
+    """A rank is killed, or Ctrl-C pressed, in the middle of a long answer."""
+    content = dict(TINY[MODEL]) | {"max_position_embeddings": 1 << 20}
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    for file in ("model.safetensors", "tokenizer.json"):
+        (tmp_path / file).symlink_to(folder / file)
+    arguments = ["--model", str(tmp_path), "w1 w2", "--max-tokens", "100000", "--nproc", "2", "--kvp", "2"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "helicube", "run", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV,
+    )  # fmt: skip
+    assert run.stdout is not None
+    assert run.stdout.read(1) == "w", "the first token"
+    # In the order in which they were started.
+    ranks = children(run.pid)
+    assert len(ranks) == 2
+    if end == "interrupt":
+        run.send_signal(signal.SIGINT)
+    else:
+        os.kill(ranks[1], signal.SIGKILL)
+    started = time.monotonic()
+    _, stderr = run.communicate(timeout=120)
+    assert time.monotonic() - started < 30, "1 s is promised; the rest is for a machine that does other things"
+    if end == "interrupt":
+        assert (run.returncode, stderr.strip()) == (130, "interrupted")
+    else:
+        assert run.returncode == 1
+        assert (
+            stderr == "error: rank 1 of 2 died (killed by SIGKILL); the run is over, and its other ranks were ended\n"
+        )
+    assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
 
 
 def test_a_mistake_on_a_pool_is_one_line_too(folder: Path) -> None:

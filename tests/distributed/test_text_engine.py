@@ -3,80 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import pytest
-import torch
-from scenario import source_of
+from scenario import layouts_of, source_of
+from texts import SIZES, alone, prompt, requests, run_texts
 
 from helicube.engine.helix_runner import HelixRunner
 from helicube.engine.sampling import SamplingConfig
 from helicube.engine.text import TextEngine, TextRequest, TextResult
-from helicube.models.loading import load_part
 from helicube.models.tiny import tiny_config
 from helicube.parallel.collectives import Collectives
 from helicube.parallel.collectives_threads import ThreadPool
 from helicube.parallel.helix import HelixDecoder, HelixOptions
 from helicube.specs.layout import HelixLayout
 
-# (prompt, tokens): seven requests for three slots.
-SIZES = ((5, 14), (1, 6), (16, 3), (37, 8), (33, 15), (4, 1), (20, 7))
-LAYOUTS = {
-    "tiny-uneven": [HelixLayout(), HelixLayout(kvp=3, tpf=3), HelixLayout(kvp=2, tpa=3, tpf=6)],
-    "tiny-gqa-moe": [HelixLayout(kvp=2, tpa=2, tpf=2, ep=2)],
-    "tiny-mla-moe": [HelixLayout(kvp=4, tpf=2, ep=2)],
-}
-
-
-def prompt(length: int) -> tuple[int, ...]:
-    return tuple(torch.randint(2, 61, (length,), generator=torch.Generator().manual_seed(length)).tolist())
-
-
-def requests(sampling: SamplingConfig | None = None) -> list[TextRequest]:
-    chosen = sampling or SamplingConfig(guidance_scale=0)
-    return [TextRequest(ids=prompt(n), num_tokens=m, sampling=chosen) for n, m in SIZES]
-
-
-@cache
-@torch.inference_mode()
-def alone(model: str) -> list[tuple[int, ...]]:
-    """Each request by itself, without a cache."""
-    config = tiny_config(model)
-    whole = load_part(config, source_of(model))
-    found = []
-    for length, count in SIZES:
-        ids = list(prompt(length))
-        for _ in range(count):
-            ids.append(int(whole(torch.tensor([ids]))[0, -1].argmax()))
-        found.append(tuple(ids[length:]))
-    return found
+# Every layout of these sizes.
+SHARDED = [
+    ("tiny-mqa", 2),
+    ("tiny-uneven", 1),
+    ("tiny-uneven", 3),
+    ("tiny-uneven", 6),
+    ("tiny-gqa-moe", 4),
+    ("tiny-mla-moe", 4),
+]
 
 
 def run(
     model: str, layout: HelixLayout, asked: list[TextRequest], slots: int = 80, num_slots: int = 3
 ) -> list[TextResult]:
-    def rank(collectives: Collectives) -> list[TextResult]:
-        options = HelixOptions(layout=layout, cache_slots=slots, block=4, overlap_parts=2)
-        decoder = HelixDecoder(tiny_config(model), source_of(model), options, collectives)
-        heard: list[tuple[int, int]] = []
-        engine = TextEngine(HelixRunner(decoder, num_slots=num_slots, chunk=8))
-        results = engine.run(asked, lambda index, token: heard.append((index, token)))
-        assert decoder.cache.free_slots == slots, "all room must be given back"
-        for index, result in enumerate(results):
-            assert tuple(t for i, t in heard if i == index) == result.ids
-        return results
-
-    per_rank = ThreadPool(layout.num_ranks).run(rank)
+    per_rank = ThreadPool(layout.num_ranks).run(
+        lambda c: run_texts(model, layout, c, asked, slots=slots, num_slots=num_slots)
+    )
     assert all([r.ids for r in other] == [r.ids for r in per_rank[0]] for other in per_rank[1:])
     return per_rank[0]
 
 
-@pytest.mark.parametrize(("model", "layout"), [(m, layout) for m, layouts in LAYOUTS.items() for layout in layouts])
-def test_every_request_gets_what_it_would_get_alone(model: str, layout: HelixLayout) -> None:
-    results = run(model, layout, requests())
-    assert [r.ids for r in results] == alone(model)
-    assert {r.finish for r in results} == {"length"}
-    assert all(0 < r.first_s <= r.last_s for r in results)
+@pytest.mark.parametrize(("model", "size"), SHARDED)
+def test_every_request_gets_what_it_would_get_alone(model: str, size: int) -> None:
+    for layout in layouts_of(model, size):
+        results = run(model, layout, requests())
+        assert [r.ids for r in results] == alone(model), layout
+        assert {r.finish for r in results} == {"length"}
+        assert all(0 < r.first_s <= r.last_s for r in results)
 
 
 def test_sampled_ids_depend_on_the_seed_and_not_on_layout_or_neighbours() -> None:

@@ -17,8 +17,11 @@ __all__ = ["command"]
 @click.option("--ranks", default="1,2,4,8", show_default=True, help="Processes of each pool.")
 @click.option("--steps", default=16, show_default=True, help="Decode steps timed per layout.")
 @click.option("--hopb", default=4, show_default=True, help="Parts of the batch in the column with HOP-B on.")
+@click.option("--in-process", is_flag=True, help="Ranks as threads on one device, such as a single GPU.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A .json file for the rows.")
-def command(*, model: str, context: int, batch: int, ranks: str, steps: int, hopb: int, output: Path | None) -> None:
+def command(
+    *, model: str, context: int, batch: int, ranks: str, steps: int, hopb: int, in_process: bool, output: Path | None
+) -> None:
     """Every legal layout over real processes: bytes held and sent, balance, TTL, difference to one device.
 
     Random models: small-gqa, small-mla-moe, and the tiny ones of the tests.
@@ -32,7 +35,9 @@ def command(*, model: str, context: int, batch: int, ranks: str, steps: int, hop
     if not all(part.isdecimal() for part in parts):
         raise InputError(f"--ranks {ranks!r} is not a list of whole numbers; write it as 1,2,4,8")
     sizes = tuple(map(int, parts))
-    options = BenchOptions(model=model, context=context, batch=batch, ranks=sizes, steps=steps, hopb=hopb)
+    options = BenchOptions(
+        model=model, context=context, batch=batch, ranks=sizes, steps=steps, hopb=hopb, in_process=in_process
+    )
     rows = bench_helix(options, sys.argv[1:])
     if not rows:
         return

@@ -35,7 +35,9 @@ class TorchCollectives:
     """One rank of the default process group.
 
     Args:
-        groups: every group of every rank, as all ranks must create all groups in the same order.
+        groups: every group of every rank, as all ranks must create all groups in the same order. One of a single rank
+            has nothing to send, but where that rank is the whole pool the backend is asked all the same: NCCL can be
+            tried on one GPU.
         store: where a rank leaves word when it meets an error, so that the one that does not can be named.
         timeout_s: after which a collective that does not end is an error.
     """
@@ -46,7 +48,7 @@ class TorchCollectives:
         self._store = store
         self._groups: dict[Group, dist.ProcessGroup] = {}
         for group in dict.fromkeys(groups):
-            if len(group) == 1:
+            if len(group) == 1 and self.size > 1:
                 continue
             made = dist.new_group(list(group), timeout=timedelta(seconds=timeout_s))
             if self.rank in group:
@@ -55,7 +57,7 @@ class TorchCollectives:
 
     def all_reduce(self, x: Tensor, group: Group) -> Tensor:
         n = len(group)
-        if n == 1:
+        if group not in self._groups:
             return x
         x = x.contiguous()
         self.traffic.add("all_reduce", 2 * (n - 1) * x.nbytes // n)
@@ -64,7 +66,7 @@ class TorchCollectives:
 
     def all_gather(self, x: Tensor, group: Group) -> Tensor:
         n = len(group)
-        if n == 1:
+        if group not in self._groups:
             return x[None]
         self.traffic.add("all_gather", (n - 1) * x.nbytes)
         flat, source = x.new_empty(n * x.numel()), x.contiguous().view(-1)
@@ -73,7 +75,7 @@ class TorchCollectives:
 
     def all_to_all(self, x: Tensor, group: Group) -> Pending:
         n = len(group)
-        if n == 1:
+        if group not in self._groups:
             return Done(x)
         x = x.contiguous()
         self.traffic.add("all_to_all", (n - 1) * x.nbytes // n)

@@ -109,6 +109,7 @@ def _pool_environment(num_ranks: int, folder: str, pipe: int) -> dict[str, str]:
     threads = max(1, (os.cpu_count() or 1) // num_ranks)
     return {
         "WORLD_SIZE": str(num_ranks),
+        "LOCAL_WORLD_SIZE": str(num_ranks),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(_free_port()),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads)),

@@ -17,7 +17,7 @@ from helicube.parallel.collectives_torch import Board, TorchCollectives, absent_
 from helicube.parallel.grid import RankGrid
 from helicube.specs.layout import HelixLayout
 
-__all__ = ["Pool", "join_pool", "pool_rank", "pool_size"]
+__all__ = ["Pool", "join_pool", "num_gpus", "pool_rank", "pool_size", "rank_device"]
 
 # Ranks start and load at different speeds: reading a large model from a cold disk takes minutes.
 START_TIMEOUT_S = 1800.0
@@ -32,6 +32,23 @@ def pool_size() -> int:
 def pool_rank() -> int:
     """This process's rank; 0 without a launcher."""
     return int(os.environ.get("RANK", "0"))
+
+
+def num_gpus() -> int:
+    """GPUs of this machine that torch can use."""
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def rank_device(num_gpus: int, local_rank: int, local_size: int) -> torch.device:
+    """A GPU of its own for every rank of a machine, or the CPU for all: NCCL does not share a GPU between ranks."""
+    return torch.device("cuda", local_rank) if num_gpus >= local_size else torch.device("cpu")
+
+
+def _own_device(rank: int, size: int) -> torch.device:
+    # Without these words a launcher has all its ranks on one machine.
+    local_rank = int(os.environ.get("LOCAL_RANK", rank))
+    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", size))
+    return rank_device(num_gpus(), local_rank, local_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +95,11 @@ def join_pool(layouts: Sequence[HelixLayout], timeout_s: float, start_timeout_s:
     for layout in layouts:
         if layout.num_ranks != size:
             raise LayoutError(f"layout {layout} needs {layout.num_ranks} ranks, but there are {size}")
-    cuda = torch.cuda.is_available()
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
+    device = _own_device(rank, size)
     if size == 1:
         return Pool(collectives=SoloCollectives(), device=device)
-    if cuda:
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    if device.type == "cuda":
         torch.cuda.set_device(device)
     store = _store(rank, size, start_timeout_s)
     board: Board = PrefixStore("helicube", store)
@@ -93,7 +110,7 @@ def join_pool(layouts: Sequence[HelixLayout], timeout_s: float, start_timeout_s:
     store.set_timeout(timedelta(seconds=STORE_TIMEOUT_S))
     wait = timedelta(seconds=timeout_s)
     groups = PrefixStore("groups", store)
-    dist.init_process_group("nccl" if cuda else "gloo", store=groups, rank=rank, world_size=size, timeout=wait)
+    dist.init_process_group(backend, store=groups, rank=rank, world_size=size, timeout=wait)
     grids = [RankGrid(layout=layout, rank=r) for layout in layouts for r in range(size)]
     collectives = TorchCollectives((g for grid in grids for g in grid.groups), board, timeout_s)
     return Pool(collectives=collectives, device=device, store=board, start_timeout_s=start_timeout_s)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -23,10 +23,11 @@ from helicube.models.loading_open import open_model
 from helicube.models.loading_sources import TensorSource
 from helicube.models.tiny import SMALL, TINY, random_source, tiny_config, tiny_spec
 from helicube.parallel.collectives import Collectives, SoloCollectives
+from helicube.parallel.collectives_threads import ThreadPool
 from helicube.parallel.helix import HelixDecoder, HelixOptions
 from helicube.parallel.kv_shard import Sequence as CachedSequence
 from helicube.parallel.launch import as_rank, launch
-from helicube.parallel.pool import join_pool, pool_size
+from helicube.parallel.pool import join_pool, num_gpus, pool_size, rank_device
 from helicube.parallel.round_robin import RoundRobin
 from helicube.pipelines.measured import write_measured
 from helicube.specs.layout import HelixLayout, legal_layouts
@@ -56,6 +57,8 @@ class BenchOptions:
     steps: int
     # Parts of the batch with HOP-B on.
     hopb: int
+    # Ranks are threads of one process on one device, and not processes.
+    in_process: bool = False
 
     def __post_init__(self) -> None:
         for name, low in (("context", 16), ("batch", 1), ("steps", 2), ("hopb", 1)):
@@ -76,6 +79,8 @@ class Row:
 
     layout: str
     num_ranks: int
+    # Of the first rank.
+    device: str
     # Of the rank that holds the most, and of all ranks.
     weight_bytes: int
     weight_bytes_all: int
@@ -110,8 +115,8 @@ def bench_helix(options: BenchOptions, argv: Sequence[str]) -> list[Row]:
         return []
     rows: list[Row] = []
     for size in options.ranks:
-        if size == 1:
-            rows += _measure_all(options, SoloCollectives(), [HelixLayout()])
+        if size == 1 or options.in_process:
+            rows += _in_process(options, size)
             continue
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "rows.json")
@@ -120,10 +125,17 @@ def bench_helix(options: BenchOptions, argv: Sequence[str]) -> list[Row]:
     return rows
 
 
+def _in_process(options: BenchOptions, size: int) -> list[Row]:
+    model = replace(_open(options.model), device=rank_device(num_gpus(), 0, 1))
+    layouts = legal_layouts(model.spec, size)
+    return ThreadPool(size, TIMEOUT_S).run(lambda c: _measure_all(options, model, layouts, c))[0]
+
+
 def _rank(options: BenchOptions) -> None:
-    layouts = legal_layouts(_open(options.model).spec, pool_size())
+    model = _open(options.model)
+    layouts = legal_layouts(model.spec, pool_size())
     pool = join_pool(layouts, TIMEOUT_S)
-    rows = _measure_all(options, pool.collectives, layouts)
+    rows = _measure_all(options, replace(model, device=pool.device), layouts, pool.collectives)
     if pool.collectives.rank == 0:
         Path(os.environ[ROWS]).write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
     pool.ready("done")
@@ -135,6 +147,8 @@ class _Model:
     config: LlmConfig
     source: TensorSource
     spec: ModelSpec
+    # Where it runs.
+    device: torch.device | str = "cpu"
 
 
 def _open(name: str) -> _Model:
@@ -145,8 +159,9 @@ def _open(name: str) -> _Model:
     return _Model(config=opened.config, source=opened.source, spec=opened.spec)
 
 
-def _measure_all(options: BenchOptions, collectives: Collectives, layouts: Sequence[HelixLayout]) -> list[Row]:
-    model = _open(options.model)
+def _measure_all(
+    options: BenchOptions, model: _Model, layouts: Sequence[HelixLayout], collectives: Collectives
+) -> list[Row]:
     # Every rank computes the reference for itself, so that none waits for another in a collective.
     alone = _Subject(options, model, HelixLayout(), SoloCollectives()).decode()
     rows = []
@@ -176,12 +191,11 @@ class _Subject:
         collectives: Collectives,
         overlap_parts: int = 1,
     ) -> None:
-        self.options, self.config = options, model.config
+        self.options, self.config, self.device = options, model.config, model.device
         placement = RoundRobin(num_shards=layout.kvp)
         totals = [length + options.steps + 1 for length in options.lengths]
-        helix = HelixOptions(
-            layout=layout, cache_slots=sum(map(placement.most_held, totals)), overlap_parts=overlap_parts
-        )
+        slots = sum(map(placement.most_held, totals))
+        helix = HelixOptions(layout=layout, cache_slots=slots, overlap_parts=overlap_parts, device=model.device)
         self.decoder = HelixDecoder(model.config, model.source, helix, collectives)
         self.sequences: list[CachedSequence] = []
         for total in totals:
@@ -194,19 +208,19 @@ class _Subject:
         generator = torch.Generator().manual_seed(0)
         traffic = self.decoder.collectives.traffic
         for sequence, length in zip(self.sequences, self.options.lengths, strict=True):
-            ids = torch.randint(self.config.vocab_size, (1, length), generator=generator)
+            ids = torch.randint(self.config.vocab_size, (1, length), generator=generator).to(self.device)
             for piece in torch.split(ids, CHUNK, dim=1):
                 self.decoder.step([sequence], piece)
-        fed = torch.randint(
-            self.config.vocab_size, (self.options.steps + 1, len(self.sequences), 1), generator=generator
-        )
+        shape = (self.options.steps + 1, len(self.sequences), 1)
+        fed = torch.randint(self.config.vocab_size, shape, generator=generator).to(self.device)
         logits, times = [], []
         for step, ids in enumerate(fed):
             if step == 1:
                 # The first step pays for what is allocated once.
                 traffic.reset()
             started = time.perf_counter()
-            found = self.decoder.step(self.sequences, ids)
+            # Copied, as a GPU has not yet done what it was told when the step returns.
+            found = self.decoder.step(self.sequences, ids).cpu()
             times.append(time.perf_counter() - started)
             logits.append(found)
         return _Decoded(logits=torch.stack(logits[1:]), times_s=times[1:])
@@ -220,12 +234,14 @@ def _row(options: BenchOptions, subject: _Subject, decoded: tuple[_Decoded, _Dec
     mine = torch.tensor(
         [decoder.weight_bytes, decoder.cache.num_bytes, held, traffic.total, traffic.bytes_sent["all_to_all"]],
         dtype=torch.float64,
+        device=subject.device,
     )
-    every = collectives.all_gather(mine, decoder.grid.pool)
+    every = collectives.all_gather(mine, decoder.grid.pool).cpu()
     weights, cache, tokens, sent, exchanged = every.T
     return Row(
         layout=str(decoder.options.layout),
         num_ranks=decoder.options.layout.num_ranks,
+        device=str(subject.device),
         weight_bytes=int(weights.max()),
         weight_bytes_all=int(weights.sum()),
         cache_bytes=int(cache.max()),
@@ -243,7 +259,11 @@ def _row(options: BenchOptions, subject: _Subject, decoded: tuple[_Decoded, _Dec
 
 def table(options: BenchOptions, rows: Sequence[Row]) -> Table:
     """The rows for a terminal."""
-    title = f"{options.model}, float32, {options.batch} sequences of about {options.context} tokens, gloo, measured"
+    ranks = "ranks in one process" if options.in_process else "a process per rank"
+    title = (
+        f"{options.model}, float32, {options.batch} sequences of about {options.context} tokens, {ranks}, "
+        f"{rows[0].device}, measured"
+    )
     found = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     heads = ("kvp·tpa\ntpf·ep", "weights\nMB", "of all\nranks", "cache\nMB", "tokens\nmin–max", "sent kB\na step",
              "of it\na2a", "TTL\nms", "HOP-B\nms", "differ-\nence", "\nids")  # fmt: skip
