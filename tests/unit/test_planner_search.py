@@ -18,7 +18,7 @@ from helicube.planner.memory import memory_of, weight_bytes
 from helicube.planner.pareto import best_throughput_at, frontier, pareto_index, thin_index
 from helicube.planner.question import Question
 from helicube.planner.ranges import outside_range, range_remarks
-from helicube.planner.search import Points, default_batches, search
+from helicube.planner.search import Points, default_batches, evaluate, search
 from helicube.planner.setting import Setting, checkpoint_formats, make_setting, uniform_formats
 from helicube.planner.shipped import BOUND_ENGINE
 from helicube.planner.step import PHASES, decode_phases, total_time
@@ -209,16 +209,21 @@ def test_without_graphs_the_host_sets_the_pace_of_small_models() -> None:
     assert quick == eager
 
 
-def test_search_gives_only_points_that_fit_and_equals_point_by_point() -> None:
-    s = setting()
-    x = enumerate_layouts(s.model, 12)
-    points = search(s, x, 1e6, default_batches(256))
+@pytest.mark.parametrize("model", ["deepseek-r1", "llama-3.1-405b", "gpt-oss-120b", "qwen3.5-397b-a17b"])
+def test_search_gives_only_points_that_fit_and_equals_point_by_point(model: str) -> None:
+    """The search works on a grid of layouts × batches; each of its points is what the layout gives alone."""
+    s = setting(model, precision="fp8")
+    points = search(s, enumerate_layouts(s.model, 12), 1e5, default_batches(256))
     assert np.all(points.fits)
+    assert len(set(points.layouts.family.tolist())) >= 5
     rng = np.random.default_rng(0)
-    for i in rng.choice(len(points), 30, replace=False):
-        layout = points.layouts.take(slice(int(i), int(i) + 1))
-        alone = total_time(decode_phases(s, layout, points.batch[i : i + 1], 1e6))
+    for i in rng.choice(len(points), 60, replace=False):
+        layout, batch = points.layouts.take(slice(int(i), int(i) + 1)), points.batch[i : i + 1]
+        alone = total_time(decode_phases(s, layout, batch, 1e5))
         assert points.ttl_s[i] == pytest.approx(float(alone[0]), rel=1e-12)
+        assert points.free_bytes[i] == pytest.approx(float(memory_of(s, layout, batch, 1e5).free[0]), rel=1e-12)
+    flat = evaluate(s, points.layouts, points.batch, 1e5)
+    assert flat.ttl_s == pytest.approx(points.ttl_s, rel=1e-12)
 
 
 @given(hnp.arrays(np.float64, st.tuples(st.just(2), st.integers(1, 60)), elements=st.integers(0, 9).map(float)))

@@ -15,7 +15,9 @@ Number = float | Array
 
 
 def ceil_div(a: Number, b: Number) -> Array:
-    """⌈a / b⌉, element by element."""
+    """⌈a / b⌉, element by element; `a` as it is, and in its own shape, where every b is 1."""
+    if isinstance(b, np.ndarray) and b.size and b.max() == 1.0 and b.min() == 1.0 and np.ndim(a) == b.ndim:
+        return np.asarray(a, dtype=np.float64)
     return np.ceil(np.asarray(a, dtype=np.float64) / b)
 
 
@@ -28,5 +30,5 @@ def combine(read_s: Number, math_s: Number, loop_s: Number = 0.0) -> Array:
     total = np.square(np.asarray(read_s, dtype=np.float64))
     total = total + np.square(math_s)
     if not isinstance(loop_s, float) or loop_s:
-        total = total + np.square(loop_s)
+        total += np.square(loop_s)
     return np.sqrt(total)

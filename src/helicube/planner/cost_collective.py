@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from helicube.planner.arrays import Array, Number
-from helicube.planner.constants import EngineConstants, GpuConstants
+from helicube.planner.constants import EngineConstants, FusedConstants, GpuConstants
 from helicube.specs.hardware import HardwareSpec
 
 __all__ = ["all_reduce_time", "collective_time", "move_time"]
@@ -46,13 +46,15 @@ def collective_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineCon
     """
     c = gpu.collectives[op]
     n = np.asarray(ranks, dtype=np.float64)
-    doublings = np.log2(np.maximum(n, 1.0))
-    latency = c.base_s + (c.step_s + engine.collective_step_s) * doublings
+    latency = c.base_s + (c.step_s + engine.collective_step_s) * np.log2(np.maximum(n, 1.0))
     bandwidth, added = _link(hardware, n, op)
-    time = latency + added + np.divide(received_bytes, bandwidth * c.efficiency)
+    # What depends on the ranks alone comes first: they may be a column of a grid of points.
+    several = n > 1
+    fixed, byte_s = np.where(several, latency + added, 0.0), np.where(several, 1.0 / (bandwidth * c.efficiency), 0.0)
+    time = fixed + received_bytes * byte_s
     if c.root_s:
-        time = time + c.root_s * np.sqrt(received_bytes)
-    return np.where(n > 1, time, 0.0)
+        time = time + np.sqrt(received_bytes) * np.where(several, c.root_s, 0.0)
+    return time
 
 
 def all_reduce_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants, ranks: Number,
@@ -62,15 +64,21 @@ def all_reduce_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineCon
     The fused kernels work inside one domain only; without fast links, or across domains, NCCL is what remains.
     """
     n = np.asarray(ranks, dtype=np.float64)
-    ring_bytes = 2.0 * (n - 1.0) / n * buffer_bytes
-    best = collective_time(hardware, gpu, engine, "all_reduce", ranks=n, received_bytes=ring_bytes)
+    ring = 2.0 * (n - 1.0) / n
+    best = collective_time(hardware, gpu, engine, "all_reduce", ranks=n, received_bytes=ring * buffer_bytes)
     if hardware.link_kind == "pcie":
         return best
-    a, b, doublings = gpu.one_shot, gpu.two_shot, np.log2(np.maximum(n, 1.0))
-    one = a.base_s + a.step_s * doublings + (n - 1.0) * buffer_bytes * (1 / (hardware.link_bytes_per_s * a.efficiency))
-    two = b.base_s + b.step_s * doublings + ring_bytes * (1 / (hardware.link_bytes_per_s * b.efficiency))
-    fused = np.minimum(one, two) + engine.collective_step_s * doublings
-    return np.where((n > 1) & (n <= hardware.link_domain), np.minimum(best, fused), best)
+    for c, share in ((gpu.one_shot, n - 1.0), (gpu.two_shot, ring)):
+        fixed, byte_s = _fused(hardware, engine, c, n)
+        best = np.minimum(best, fixed + buffer_bytes * (share * byte_s))
+    return best
+
+
+def _fused(hardware: HardwareSpec, engine: EngineConstants, c: FusedConstants, n: Array) -> tuple[Array, Number]:
+    """(latency, seconds per byte) of a fused kernel; 0 alone, infinite beyond the domain, where there is none."""
+    latency = c.base_s + (c.step_s + engine.collective_step_s) * np.log2(np.maximum(n, 1.0))
+    fixed = np.where(n > 1, np.where(n <= hardware.link_domain, latency, np.inf), 0.0)
+    return fixed, 1.0 / (hardware.link_bytes_per_s * c.efficiency)
 
 
 def move_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants, op: str, *, ranks: Number,
@@ -84,7 +92,5 @@ def move_time(hardware: HardwareSpec, gpu: GpuConstants, engine: EngineConstants
     best = collective_time(hardware, gpu, engine, op, ranks=n, received_bytes=received_bytes)
     if hardware.link_kind == "pcie" or not gpu.fused_moves:
         return best
-    c, doublings = gpu.one_shot, np.log2(np.maximum(n, 1.0))
-    volume = np.multiply(received_bytes, 1 / (hardware.link_bytes_per_s * c.efficiency))
-    fused = c.base_s + (c.step_s + engine.collective_step_s) * doublings + volume
-    return np.where((n > 1) & (n <= hardware.link_domain), np.minimum(best, fused), best)
+    fixed, byte_s = _fused(hardware, engine, gpu.one_shot, n)
+    return np.minimum(best, fixed + received_bytes * byte_s)

@@ -46,13 +46,16 @@ def gemm_time(hardware: HardwareSpec, c: GemmConstants, fmt: str, *, m: Number, 
     """
     element = FORMAT_BYTES[fmt]
     math = GEMM_MATH[fmt] if hardware.flops(GEMM_MATH[fmt]) else "bf16"
-    scale = c.serving_scale
-    moved = (np.multiply(n, k) + np.multiply(m, k)) * element + np.multiply(m, n) * 2.0
-    read = moved * (scale / (hardware.hbm_bytes_per_s * c.hbm_efficiency))
-    flops = np.multiply(np.multiply(m, n), k) * (2.0 * scale / (hardware.flops(math) * c.math_efficiency))
-    if not c.loop_s:
+    byte_s = c.serving_scale / (hardware.hbm_bytes_per_s * c.hbm_efficiency)
+    flop_s = 2.0 * c.serving_scale / (hardware.flops(math) * c.math_efficiency)
+    # What does not depend on m comes first: n and k may be columns and m a row of a grid of points.
+    area = np.multiply(n, k)
+    read = m * (np.multiply(k, element * byte_s) + np.multiply(n, 2.0 * byte_s)) + area * (element * byte_s)
+    flops = m * (area * flop_s)
+    if np.ndim(c.loop_s) == 0 and not c.loop_s:
         return combine(read, flops)
-    waves = np.maximum(
-        1.0, np.multiply(n, np.maximum(1.0, np.multiply(m, 1 / _TILE))) * (1 / (_TILE * _PARALLEL_TILES))
-    )
-    return combine(read, flops, waves * k * (c.loop_s * scale))
+    # One tile's walk over k, once for each wave of tiles: waves = max(1, n·max(1, m/tile)/(tile·parallel tiles)).
+    walk = np.multiply(k, c.loop_s * c.serving_scale)
+    waves = np.multiply(n, 1.0 / (_TILE * _PARALLEL_TILES))
+    loop = np.maximum(walk * np.maximum(1.0, waves), m * (walk * waves * (1.0 / _TILE)))
+    return combine(read, flops, loop)

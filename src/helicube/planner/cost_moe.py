@@ -58,15 +58,27 @@ def busiest_experts(num_experts: int, ep: Number, share: Array) -> Array:
         ep: (n,) ranks that split them.
         share: (..., n) from :func:`hit_share`.
     """
-    wide = np.broadcast_to(np.asarray(ep, dtype=np.float64), np.broadcast_shapes(np.shape(ep), np.shape(share)))
-    share = np.broadcast_to(share, wide.shape)
-    found = np.asarray(share * num_experts)
-    for ranks in np.unique(ep):
-        if ranks > 1:
-            here = wide == ranks
-            busiest = np.interp(share[here], _SHARES, _busiest(ceil(num_experts / ranks), int(ranks)))
-            found[here] = np.maximum(busiest, np.minimum(1.0, found[here]))
+    widths = np.asarray(ep, dtype=np.float64)
+    shape = np.broadcast_shapes(widths.shape, np.shape(share))
+    mean = np.asarray(share, dtype=np.float64) * num_experts
+    if widths.ndim == 2 and widths.shape[1] == 1 and len(share) == 1:
+        # A grid: every layout of one width shares a row.
+        rows = {ranks: _busiest_of(num_experts, ranks, share[0], mean[0]) for ranks in np.unique(widths).tolist()}
+        return np.stack([rows[ranks] for ranks in widths[:, 0].tolist()])
+    wide, share = np.broadcast_to(widths, shape), np.broadcast_to(share, shape)
+    found = np.array(np.broadcast_to(mean, shape))
+    for ranks in np.unique(widths).tolist():
+        here = wide == ranks
+        found[here] = _busiest_of(num_experts, ranks, share[here], found[here])
     return found
+
+
+def _busiest_of(num_experts: int, ranks: float, share: Array, mean: Array) -> Array:
+    """The same for one width; `mean` experts are hit over all ranks."""
+    if ranks <= 1:
+        return mean
+    busiest = np.interp(share, _SHARES, _busiest(ceil(num_experts / ranks), int(ranks)))
+    return np.maximum(busiest, np.minimum(1.0, mean))
 
 
 def hot_rank_load(num_experts: int, ep: Number, spread: float) -> Array:

@@ -78,6 +78,10 @@ class LayoutArrays:
         """The layouts at `index`."""
         return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
+    def as_column(self) -> Self:
+        """The layouts as a column (n, 1) of a grid, whose rows are batches (1, b)."""
+        return type(self)(**{f.name: getattr(self, f.name)[:, None] for f in fields(self)})
+
     def is_family(self, name: str) -> NDArray[np.bool_]:
         """(n,) membership of a family."""
         return np.equal(self.family, FAMILIES.index(name))

@@ -1,6 +1,7 @@
 """Point: n points of a search, each a layout with a batch and a context, with the widths that costs depend on.
 
-Axes: (n,) one value per point.
+Axes: (n,) one value per point; on a grid of layouts × batches, what depends on layouts alone is a column (l, 1), on
+batches alone a row (1, b).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Point:
     local: Array
     # (n,) tokens of one copy of attention.
     context: Array
-    # (n,) cached tokens per sequence.
+    # (n,) or () cached tokens per sequence.
     ffn_ranks: Array
     # (n,) ranks that share one copy of the FFN.
     shards_output: Array
@@ -81,7 +82,7 @@ def make_point(s: Setting, x: LayoutArrays, batch: Number, context: Number) -> P
         x=x,
         tokens=tokens,
         local=ceil_div(tokens, x.dp),
-        context=np.broadcast_to(np.asarray(context, dtype=np.float64), tokens.shape),
+        context=np.asarray(context, dtype=np.float64),
         ffn_ranks=ranks.ffn,
         shards_output=ranks.output,
         qkv_ranks=ranks.qkv,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Self
@@ -15,9 +16,9 @@ from helicube.planner.memory import memory_of
 from helicube.planner.setting import Setting
 from helicube.planner.step import decode_phases, total_time
 
-__all__ = ["Points", "default_batches", "evaluate", "search"]
+__all__ = ["Points", "default_batches", "evaluate", "evaluate_grid", "search"]
 
-# Points of one chunk: its working set of some forty float64 arrays stays in the cache of a core.
+# Points of one chunk: its working set of float64 arrays stays in the cache of a core.
 _CHUNK = 8192
 _THREADS = 2
 
@@ -91,14 +92,42 @@ def evaluate(s: Setting, layouts: LayoutArrays, batch: Array, context: float) ->
         ttl[part] = total_time(decode_phases(s, x, b, context))
         free[part] = memory_of(s, x, b, context).free
 
-    starts = range(0, len(batch), _CHUNK)
+    _on_threads(run, range(0, len(batch), _CHUNK))
+    return Points(layouts=layouts, batch=batch, ttl_s=ttl, free_bytes=free)
+
+
+def evaluate_grid(s: Setting, layouts: LayoutArrays, batches: Array, context: float) -> tuple[Array, Array]:
+    """(latency in seconds, free bytes), each (l, b), of every layout at every batch, on two threads.
+
+    What depends on the layout alone, or on the batch alone, is computed once for a row or a column of the grid.
+
+    Args:
+        s: model, accelerator, engine, formats.
+        layouts: (l,); neighbours of one family are the fastest, since whole chunks skip what their family lacks.
+        batches: (b,) users of the whole pool.
+        context: cached tokens per user.
+    """
+    shape = (len(layouts), len(batches))
+    ttl, free = np.empty(shape), np.empty(shape)
+    rows = max(1, _CHUNK // max(1, len(batches)))
+
+    def run(start: int) -> None:
+        part = slice(start, start + rows)
+        x = layouts.take(part).as_column()
+        ttl[part] = total_time(decode_phases(s, x, batches[None, :], context))
+        free[part] = memory_of(s, x, batches[None, :], context).free
+
+    _on_threads(run, range(0, len(layouts), rows))
+    return ttl, free
+
+
+def _on_threads(run: Callable[[int], None], starts: range) -> None:
     if len(starts) > 1:
         # numpy releases the interpreter lock inside its loops.
         with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(run, starts))
     elif starts:
         run(0)
-    return Points(layouts=layouts, batch=batch, ttl_s=ttl, free_bytes=free)
 
 
 def search(s: Setting, layouts: LayoutArrays, context: float, batches: Array) -> Points:
@@ -110,10 +139,10 @@ def search(s: Setting, layouts: LayoutArrays, context: float, batches: Array) ->
         context: cached tokens per user.
         batches: (b,) users of the whole pool.
     """
-    free = np.stack([memory_of(s, layouts, b, context).free for b in batches])
+    ordered = layouts.take(np.lexsort((layouts.overlap, layouts.family)))
+    ttl, free = evaluate_grid(s, ordered, batches, context)
     # Without this, a small pool of one user per copy of attention would be offered as a wide one.
-    useful = batches[:, None] >= layouts.dp * layouts.pp
-    chosen, index = np.nonzero((free >= 0) & useful)
-    # Neighbours share a family, so that whole chunks skip what their family lacks.
-    order = np.argsort(index, kind="stable")
-    return evaluate(s, layouts.take(index[order]), batches[chosen[order]], context)
+    useful = batches[None, :] >= (ordered.dp * ordered.pp)[:, None]
+    index, chosen = np.nonzero((free >= 0) & useful)
+    return Points(layouts=ordered.take(index), batch=batches[chosen], ttl_s=ttl[index, chosen],
+                  free_bytes=free[index, chosen])  # fmt: skip

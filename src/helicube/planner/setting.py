@@ -143,6 +143,13 @@ def make_setting(
     chosen = engine_constants("bound" if kind == "bound" else engine)
     if formats.cache == "fp4":
         remarks.append("no kernel table holds an fp4 cache: its attention is that of fp8 at half the bytes")
+    if "fp4" in {formats.attention, formats.ffn} and "fp8" in gpu.gemm:
+        walk = {fmt: gpu.gemm[fmt].loop_s * gpu.gemm[fmt].serving_scale for fmt in ("fp4", "fp8")}
+        if walk["fp4"] > 1.2 * walk["fp8"] > 0:
+            remarks.append(
+                f"fp4 GEMMs walk along their inner dimension at {walk['fp4'] / walk['fp8']:.1f} × the time of fp8 ones "
+                "in the tables, so that narrow shards can be slower in fp4 although they read half the bytes"
+            )
     if model.num_linear_layers:
         remarks.append("linear-attention layers are not in the kernel tables: their time is the read of their state")
     if model.attention.index_heads:

@@ -80,7 +80,7 @@ def decode_phases(s: Setting, x: LayoutArrays, batch: Number, context: Number) -
     host = s.engine.step_s + s.engine.request_s * np.asarray(batch) / x.dp
     if not s.graphs:
         host = host + launch_time(kernels, total_time(phases))
-    phases["host"] = np.zeros_like(p.tokens) + host
+    phases["host"] = np.asarray(host, dtype=np.float64)
     return phases
 
 
@@ -113,7 +113,7 @@ def _layer_phases(p: Point) -> tuple[dict[str, Array], int]:
         "norms": m.num_layers * elementwise_time(s.hardware, p.local, m.hidden_size),
         "head": p.gemm(s.formats.head, p.local, vocab, m.hidden_size)
         + sampling_time(s.hardware, p.local, m.vocab_size),
-        "pipeline": np.zeros_like(p.tokens),
+        "pipeline": np.zeros(1),
     }
     if m.attention.qk_norm_full:
         # A norm over all heads sums two values per token across the ranks that split the heads.
@@ -125,7 +125,7 @@ def _layer_phases(p: Point) -> tuple[dict[str, Array], int]:
 def _exchange(p: Point) -> Array:
     """Exposed exchange and merge of all layers."""
     if not np.any(p.x.kvp > 1):
-        return np.zeros_like(p.tokens)
+        return np.zeros(1)
     m = p.s.model
     exchange, latency = exchange_times(p)
     exposed = m.num_full_layers * exposed_exchange(p, 0, exchange, latency)

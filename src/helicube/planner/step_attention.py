@@ -53,7 +53,7 @@ def attention_times(p: Point, parts: int = 1) -> tuple[Array, Array]:
     if a.index_heads:
         keys = p.local / parts * (p.context / p.x.kvp) * (a.index_head_size * 1.0)
         full = full + keys / (s.hardware.hbm_bytes_per_s * s.attention_constants.hbm_efficiency)
-    windowed = call(np.minimum(p.context, a.window) / p.x.kvp) if s.model.num_window_layers else np.zeros_like(full)
+    windowed = call(np.minimum(p.context, a.window) / p.x.kvp) if s.model.num_window_layers else np.zeros(1)
     return full, windowed
 
 
@@ -66,7 +66,7 @@ def exchange_times(p: Point) -> tuple[Array, Array]:
     row = p.local * heads * (2.0 * width + 4.0)
     helix = p.move("alltoall", x.kvp, row * (x.kvp - 1) / x.kvp)
     if not np.any(x.is_family("medha") | x.is_family("dcp")):
-        return helix, p.move("alltoall", x.kvp, np.zeros_like(row))
+        return helix, p.move("alltoall", x.kvp, np.zeros(1))
     medha = p.move("all_gather", x.kvp, row * (x.kvp - 1))
     query = 2.0 * ((a.kv_lora_rank + a.rope_head_size) if a.is_mla else a.qk_head_size)
     dcp = (
@@ -75,7 +75,7 @@ def exchange_times(p: Point) -> tuple[Array, Array]:
         + p.move("reduce_scatter", x.kvp, p.local * heads * (2.0 * width) * (x.kvp - 1) / x.kvp)
     )
     total = np.where(x.is_family("medha"), medha, np.where(x.is_family("dcp"), dcp, helix))
-    return total, p.move("alltoall", x.kvp, np.zeros_like(row))
+    return total, p.move("alltoall", x.kvp, np.zeros(1))
 
 
 def merge_time(p: Point) -> Array:

@@ -18,7 +18,7 @@ __all__ = ["ffn_times"]
 def ffn_times(p: Point) -> tuple[Array, Array, Array, Array, Array]:
     """(dense layer, shared experts and router, routed experts, collectives of a dense layer, those of a MoE layer)."""
     s, f, h, x = p.s, p.s.model.ffn, p.s.model.hidden_size, p.x
-    zero = np.zeros_like(p.tokens)
+    zero = np.zeros(1)
     dense = zero
     if f.num_dense_layers:
         width = shard_width(f.dense_size, p.ffn_ranks, s.formats.ffn)
