@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from helicube.engine.engine import Engine
+from helicube.engine.options import EngineOptions
 from helicube.engine.request import IdPlan
 from helicube.engine.runner import Conditioning
 from helicube.errors import PromptError
@@ -80,7 +81,7 @@ class SlowSteps(TextToShape):
     """Steps that last, so that there is time to cancel, kill and join in the midst of them."""
 
     def __init__(self, step_s: float) -> None:
-        super().__init__(SmallModel())
+        super().__init__(SmallModel(), EngineOptions(steps_per_launch=1))
         self.step_s = step_s
 
     def engine(self, num_slots: int, guided: bool) -> Engine:

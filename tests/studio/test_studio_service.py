@@ -31,7 +31,7 @@ def post(client: TestClient, wait: bool = True, **body: Any) -> dict[str, Any]:
     return view
 
 
-def until(check: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(check: Callable[[], bool], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < end, "waited in vain"
@@ -289,6 +289,6 @@ def test_stopping_finishes_the_batch_and_leaves_the_queue(start: Start, tmp_path
     client.__exit__()
     assert threading.active_count() < 20
     assert not [t for t in threading.enumerate() if t.name.startswith("helicube-") and t.is_alive()]
-    second = start(step_s=0.05, data_dir=tmp_path / "kept")
+    second = start(step_s=0.5, data_dir=tmp_path / "kept")
     assert second.get(f"/v1/jobs/{running['id']}").json()["status"] == "done"
     assert second.get(f"/v1/jobs/{waiting['id']}").json()["status"] in {"queued", "running"}

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import click
 
+from helicube.cli.engine_options import engine_options
+
 __all__ = ["command", "serve_options"]
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -31,8 +33,12 @@ def serve_options(function: F) -> F:
         click.option("--requests-per-s", default=100.0, show_default=True, help="Per client address; 0: no limit."),
         click.option("--mesh-threads", default=1, show_default=True, help="Meshes built side by side."),
         click.option("--grace-s", default=20.0, show_default=True, help="Time to finish when told to stop."),
+        click.option(
+            "--steps-per-launch", type=int, help="Steps between two chances to join; default 1, on a GPU 8."
+        ),
         click.option("--weights", help="Folder or Hugging Face name of another model."),
         click.option("--version", "version", help="v0.1 or v0.5, for published weights without a config.json."),
+        engine_options,
         click.option("--reload-page", is_flag=True, hidden=True, help="Read the page's files at each request."),
     ]):  # fmt: skip
         function = option(function)

@@ -121,7 +121,7 @@ def fingerprint(pipeline: TextToShape, samples: int = 256) -> str:
     """
     model = pipeline.model
     parts = [part for part in vars(model).values() if isinstance(part, torch.nn.Module)]
-    digest = hashlib.sha256(f"{__version__} {model.name}".encode())
+    digest = hashlib.sha256(f"{__version__} {model.name} {pipeline.options.weights}".encode())
     for name, tensor in chain.from_iterable(part.state_dict().items() for part in parts):
         flat = tensor.detach().reshape(-1)
         index = torch.linspace(0, max(0, flat.numel() - 1), min(samples, flat.numel())).long()

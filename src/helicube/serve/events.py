@@ -72,8 +72,12 @@ class Hub:
             self.loop.call_soon_threadsafe(self._deliver, topic, (event, data))
 
     def publish_all(self, event: str, data: object) -> None:
-        for topic in list(self.streams):
-            self.publish(topic, event, data)
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._deliver_all, (event, data))
+
+    def _deliver_all(self, message: Message) -> None:
+        for topic in self.streams:
+            self._deliver(topic, message)
 
     def _deliver(self, topic: str, message: Message) -> None:
         for stream in self.streams.get(topic, ()):

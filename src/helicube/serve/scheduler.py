@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helicube.engine.engine import Engine
+from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.request import Request, Result
 from helicube.errors import DecodeError, HelicubeError
 from helicube.serve.work import Work
@@ -167,9 +168,13 @@ class Scheduler:
             elif not work.cancelled:
                 work.ids = np.asarray(result.ids.numpy(), dtype=np.int64)
                 self.listener.decoded(work)
-        for slot in self.engine.slots:
-            work = self.running[slot.handle]
-            if self.num_shape_ids is not None and not work.shape_told and len(slot.chosen) >= self.num_shape_ids:
+        for index, slot in enumerate(self.engine.slots):
+            work, needed = self.running[slot.handle], self.num_shape_ids
+            if needed is not None and not work.shape_told and slot.num_fed >= needed:
                 work.shape_told = True
-                self.listener.shape_known(work, np.array(slot.chosen[: self.num_shape_ids], dtype=np.int64))
+                chosen, runner = slot.chosen, self.engine.runner
+                if len(chosen) < needed and isinstance(runner, LaunchRunner):
+                    # The device chooses ahead of the host: it is looked at once for the preview's sake.
+                    chosen, _ = runner.read(index)
+                self.listener.shape_known(work, np.array(chosen[:needed], dtype=np.int64))
             self.listener.stepped(work)

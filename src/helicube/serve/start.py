@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from helicube.engine.options import EngineOptions, Kernels
 from helicube.errors import InputError
 from helicube.serve.config import Limits, ServeConfig
 
@@ -37,6 +38,13 @@ class StartOptions:
     weights: str | None
     version: str | None
     reload_page: bool
+    device: str
+    # Speed features; see `engine.options.EngineOptions`.
+    graph: bool
+    cache: bool
+    weight_format: str
+    kernels: Kernels
+    steps_per_launch: int | None
     # Open a browser, and take another port if that one is in use.
     browser: bool = False
 
@@ -49,6 +57,14 @@ class StartOptions:
             limits=Limits(queue=self.queue, cache_bytes=int(self.cache_gb * 1e9),
                           jobs_per_minute=self.jobs_per_minute, requests_per_s=self.requests_per_s),
         )  # fmt: skip
+
+    @property
+    def engine(self) -> EngineOptions:
+        # A CPU's step takes far longer than launching it, so that waiting requests may as well join at every one.
+        steps = self.steps_per_launch or (8 if self.device.startswith("cuda") else 1)
+        return EngineOptions(
+            graph=self.graph, cache=self.cache, weights=self.weight_format, kernels=self.kernels, steps_per_launch=steps
+        )
 
     @property
     def key(self) -> str | None:
@@ -69,14 +85,14 @@ def start(options: StartOptions) -> None:
         CheckpointError: there are no weights.
         MissingExtraError: the extra [serve] is not installed.
     """
-    config = options.config
+    config, engine = options.config, options.engine
     from helicube.pipelines.text_to_shape import load
     from helicube.serve.server import bind, open_browser, serve
 
     # Before the model is loaded, which takes seconds.
     listener = bind(config.host, config.port, or_any=options.browser)
     click.echo("loading the model …", err=True)
-    pipeline = load(options.weights, version=options.version)
+    pipeline = load(options.weights, version=options.version, device=options.device, options=engine)
 
     def ready(url: str) -> None:
         click.echo(f"helicube serves at {url} (Ctrl+C ends it); data in {config.data_dir}", err=True)
