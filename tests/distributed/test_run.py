@@ -46,7 +46,7 @@ def text(*ids: int) -> str:
 def helicube(*arguments: str, python: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *python, "-m", "helicube", "run", *arguments],
-        capture_output=True, text=True, env=ENV, check=False, timeout=300,
+        capture_output=True, text=True, env=ENV, check=False, timeout=600,
     )  # fmt: skip
 
 

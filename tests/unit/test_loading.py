@@ -178,6 +178,40 @@ def test_gguf_divisors_stand_for_llama3_scaling(tmp_path: Path) -> None:
     assert not torch.allclose(scaled, plain)
 
 
+def resident_bytes(path: Path) -> int:
+    """Of a mapped file, what this process has touched."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    found = 0
+    for line in lines:
+        if line.endswith(str(path)):
+            found += next(int(field.split()[1]) * 1024 for field in lines if field.startswith("Rss:"))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux's account of mapped files")
+@pytest.mark.parametrize("kind", ["safetensors", "gguf"])
+def test_a_rank_touches_its_rows_of_the_file_and_no_others(kind: str, tmp_path: Path) -> None:
+    """64 MB, of which a rank of eight reads 8 MB."""
+    weight = torch.arange(1 << 24, dtype=torch.float32).view(16384, 1024)
+    path = tmp_path / f"model.{kind}"
+    source: SafetensorsSource | GgufSource
+    if kind == "safetensors":
+        save_file({"lm_head.weight": weight}, path)
+        source = SafetensorsSource(tmp_path)
+    else:
+        writer = pytest.importorskip("gguf").GGUFWriter(path, "llama")
+        writer.add_tensor("output.weight", weight.numpy())
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        source = GgufSource(GgufFile(path), 1, 1)
+    part = source.read("lm_head.weight", range(4096, 6144), range(1024))
+    assert torch.equal(part, weight[4096:6144])
+    # The kernel maps what lies next to a touched page and is cached, up to 2 MB on either side.
+    assert part.nbytes <= resident_bytes(path) <= part.nbytes + (5 << 20)
+
+
 def load(folder: Path) -> None:
     opened = open_model(str(folder))
     load_part(opened.config, opened.source)
