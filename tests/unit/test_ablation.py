@@ -1,4 +1,4 @@
-"""The ablation: rows for every batch, consistent numbers, unknown models named."""
+"""The ablation: rows for every feature and batch, consistent numbers, unknown models named."""
 
 from __future__ import annotations
 
@@ -7,41 +7,98 @@ from pathlib import Path
 
 import pytest
 import torch
+from cpu_libraries import library
 from tiny import tiny_weights
 
+from helicube.engine.options import EngineOptions
 from helicube.engine.request import IdPlan
-from helicube.errors import InputError
-from helicube.pipelines.ablation import Subject, ablate, load_subject, random_decoder, table, write_json
+from helicube.errors import DeviceError, InputError
+from helicube.models.cube.decoder import DecoderConfig
+from helicube.nn.linear import module_format
+from helicube.pipelines.ablation import Ablation, ablate
+from helicube.pipelines.ablation_report import chart, markdown, table, write_json
+from helicube.pipelines.ablation_subject import Subject, load_subject, random_subject
+from helicube.pipelines.random_weights import random_decoder
+
+NAMES = [
+    "no cache, float32",
+    "+ cache",
+    "+ kernels",
+    "+ graph (one call)",
+    "bfloat16 weights",
+    "int8 weights",
+    "int4 weights",
+]
+CONFIG = DecoderConfig(n_layer=2, n_head=2, n_embd=64, shape_model_vocab_size=61, text_model_embed_dim=12)
 
 
-def test_rows_are_consistent(tmp_path: Path) -> None:
-    weights = tiny_weights()
-    plan = IdPlan(ranges=weights.code.ranges)
-    subject = Subject(name="tiny", decoder=weights.decoder, plan=plan, num_text=8, random=True)
-    found = ablate(subject, batches=(1, 2), num_steps=5)
-    assert [(r.batch, r.name) for r in found.rows] == [(b, n) for b in (1, 2) for n in ("no cache", "+ cache")]
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    library()
+    plan = IdPlan(ranges=((0, 61),) * 40)
+    return random_subject("tiny", CONFIG, plan, 8, base_format="float32")
+
+
+@pytest.fixture(scope="module")
+def found(subject: Subject) -> Ablation:
+    return ablate(subject, batches=(2, 1), num_steps=5)
+
+
+def test_rows_are_consistent(found: Ablation) -> None:
+    assert [(r.batch, r.name) for r in found.rows] == [(b, n) for b in (1, 2) for n in NAMES]
+    assert not found.left_out
     for row in found.rows:
-        assert row.num_steps == 5
-        assert row.tpot_s <= row.tpot_p95_s
-        assert row.object_s == pytest.approx(row.tpot_s * 15 / row.batch)
-        assert row.bandwidth_share == pytest.approx(row.read_bytes_per_s / found.bandwidth_bytes_per_s)
-    assert found.rows[0].speedup == found.rows[2].speedup == 1
-    assert table(found).row_count == 4
+        assert row.num_steps >= 5
+        assert 0 < row.tpot_s <= row.tpot_p95_s
+        assert row.object_s == pytest.approx(row.tpot_s * 40 / row.batch)
+        assert row.bandwidth_share == pytest.approx(row.num_bytes / row.tpot_s / row.bandwidth_bytes_per_s)
+        assert row.resident_bytes > 2**20
+    assert found.rows[0].speedup == found.rows[len(NAMES)].speedup == 1
+    # Half the bytes in bfloat16, cache included, and fewer in each later format.
+    assert found.rows[4].num_bytes == pytest.approx(found.rows[3].num_bytes / 2, rel=0.05)
+    assert found.rows[4].num_bytes > found.rows[5].num_bytes > found.rows[6].num_bytes
+    assert found.rows[len(NAMES)].num_bytes > found.rows[0].num_bytes
+
+
+def test_reports(found: Ablation, tmp_path: Path) -> None:
+    assert table(found).row_count == len(found.rows)
+    assert all(f"| {row.name} |" in markdown(found) for row in found.rows)
     write_json(found, tmp_path / "rows.json")
     written = json.loads((tmp_path / "rows.json").read_text())
-    assert len(written["rows"]) == 4
+    assert len(written["rows"]) == len(found.rows)
+    assert written["rows"][3]["floor_ratio"] == pytest.approx(found.rows[3].floor_ratio)
     assert written["machine"]["torch"] == torch.__version__
+    pytest.importorskip("matplotlib")
+    chart(found, tmp_path / "rows.png")
+    assert (tmp_path / "rows.png").read_bytes()[:4] == b"\x89PNG"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["rows.json", "rows.png"]
 
 
-def test_random_decoder_has_the_type_asked_for_and_finite_logits() -> None:
-    decoder = random_decoder(tiny_weights().config.decoder, "cpu", torch.bfloat16)
-    assert {p.dtype for p in decoder.parameters()} == {torch.bfloat16}
-    with torch.no_grad():
-        cond = decoder.condition(torch.zeros(1, 3, 12, dtype=torch.bfloat16))
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("form", ["float32", "bfloat16", "int8", "int4"])
+def test_random_decoders_are_in_the_format_asked_for(form: str, native: bool) -> None:
+    decoder = random_decoder(tiny_weights().config.decoder, "cpu", form, native=native)
+    assert module_format(decoder.lm_head) == form
+    assert decoder.dtype == (torch.float32 if native or form == "float32" else torch.bfloat16)
+    with torch.inference_mode():
+        cond = decoder.condition(torch.zeros(1, 3, 12, dtype=decoder.dtype))
         assert torch.isfinite(decoder(torch.tensor([[1, 2, 3]]), cond)).all()
+    half = random_decoder(CONFIG, "cpu", form, native=native, condition=False)
+    assert all(p.is_meta == (".pre_c" in n or ".post_2" in n) for n, p in half.named_parameters())
 
 
-def test_unknown_models_are_named() -> None:
+def test_unknown_models_and_devices_are_named() -> None:
     for name in ("cube-v9", "v0.5", "nonsense"):
         with pytest.raises(InputError, match=r"choose from default, cube-v0\.1, cube-v0\.5"):
             load_subject(name)
+    for device in ("abacus", "cuda:99", "cpu:x"):
+        with pytest.raises(DeviceError, match=r"cannot be used here .*; choose cpu"):
+            load_subject("default", device)
+
+
+def test_published_sizes() -> None:
+    subject = load_subject("cube-v0.5")
+    assert subject.start == 522
+    assert subject.cache_spec.layers[0].num_prefix + subject.start == 600
+    assert subject.decoder.__name__ == "decoder"
+    assert EngineOptions(weights=subject.base_format).weights == "bfloat16"

@@ -19,20 +19,34 @@ def command() -> None:
 @command.command("ablation")
 @click.option("--model", default="default", show_default=True, help="default, cube-v0.5 or cube-v0.1.")
 @click.option("--device", default="cpu", show_default=True)
-@click.option("--steps", default=64, show_default=True, help="Steps timed per row, fewer where they take long.")
-@click.option("--batch", "batches", multiple=True, type=int, default=(1, 4, 16), show_default=True)
+@click.option(
+    "--steps",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    help="Steps timed per row, fewer where they take long.",
+)
+@click.option("--batch", "batches", multiple=True, type=click.IntRange(1, 512), default=(1, 4, 16), show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A .json file for the rows.")
-def ablation(*, model: str, device: str, steps: int, batches: tuple[int, ...], output: Path | None) -> None:
+@click.option("--chart", "picture", type=click.Path(path_type=Path), help="A .png file for a chart.")
+def ablation(
+    *, model: str, device: str, steps: int, batches: tuple[int, ...], output: Path | None, picture: Path | None
+) -> None:
     """What each speed feature is worth, step by step, and how far the hardware is away."""
     from rich.console import Console
 
-    from helicube.pipelines.ablation import ablate, load_subject, table, write_json
+    from helicube.pipelines.ablation import ablate
+    from helicube.pipelines.ablation_report import chart, table, write_json
+    from helicube.pipelines.ablation_subject import load_subject
 
     found = ablate(load_subject(model, device), batches=batches, num_steps=steps)
     Console().print(table(found))
     if output is not None:
         write_json(found, output)
         click.echo(output)
+    if picture is not None:
+        chart(found, picture)
+        click.echo(picture)
 
 
 command.add_command(helix)

@@ -17,7 +17,7 @@ from torch import Tensor
 from helicube.engine.kv_cache import KVCache
 from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.request import IdPlan, Request, Result
-from helicube.engine.runner import Runner
+from helicube.engine.runner import CubeRunner, Runner
 from helicube.engine.sampling import guide, gumbel, request_keys, sample
 from helicube.errors import DecodeError, InputError
 
@@ -165,6 +165,13 @@ class Engine:
             self.slots[index] = last
         elif isinstance(self.runner, LaunchRunner):
             self.runner.free([index])
+
+    def seek(self, step: int) -> None:
+        """Let all slots in use stand where `step` ids were chosen, whatever the cache holds: for measurements."""
+        assert isinstance(self.runner, CubeRunner | LaunchRunner), "the sequences of other runners cannot be made up"
+        for index, slot in enumerate(self.slots):
+            slot.num_fed, slot.chosen = step, [0] * step
+            self.runner.seek(index, step)
 
     def generate(self, requests: Sequence[Request], on_step: Progress | None = None) -> Batch:
         """Decode many requests, as many side by side as there are slots.

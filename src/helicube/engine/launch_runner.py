@@ -100,6 +100,11 @@ class LaunchRunner:
                 self.in_flight.popleft().synchronize()
         return count
 
+    def seek(self, slot: int, step: int) -> None:
+        """Stand where `step` ids were chosen, for measurements."""
+        rows = slice(slot * self.copies, (slot + 1) * self.copies)
+        self.state.steps[slot], self.state.positions[rows], self.state.lengths[rows] = step, step, step + 1
+
     def settle(self) -> None:
         """Wait until the device has done all that it was given."""
         with device_faults("a decode step"):

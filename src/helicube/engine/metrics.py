@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
+import resource
+import sys
 import time
 from collections.abc import Iterable
 from itertools import chain
+from pathlib import Path
 
 import torch
 from torch import nn
 
+from helicube.kernels.cpu.library import load
 from helicube.nn.cache import CacheSpec
 from helicube.nn.linear import QuantizedLinear
 
 MAX_SLOTS = 64
 CACHE_BYTES = 4 << 30
 
-__all__ = ["cache_bytes", "module_bytes", "probe_bandwidth", "slots_that_fit"]
+__all__ = ["cache_bytes", "module_bytes", "probe_bandwidth", "resident_bytes", "slots_that_fit"]
 
 
 def module_bytes(modules: Iterable[nn.Module]) -> int:
@@ -41,13 +46,26 @@ def slots_that_fit(spec: CacheSpec, copies: int, itemsize: int) -> int:
     return max(1, min(MAX_SLOTS, CACHE_BYTES // cache_bytes(spec, copies, spec.max_tokens, itemsize)))
 
 
+def resident_bytes() -> int:
+    """Memory that this process holds now; where the system does not tell, the most that it ever held."""
+    statm = Path("/proc/self/statm")
+    if statm.is_file():
+        return int(statm.read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
 def probe_bandwidth(device: torch.device | str = "cpu", *, mebibytes: int = 512, repeats: int = 5) -> float:
     """Best of a few readings of a buffer far larger than the caches, bytes per second.
 
-    On a CPU the sum of a tensor reads each byte once; on a GPU a copy reads and writes it.
+    On a CPU each byte is read once, by all threads, with the native kernels where there are any; on a GPU a copy reads
+    and writes it.
     """
     on_gpu = torch.device(device).type == "cuda"
-    source = torch.ones(mebibytes << 18, dtype=torch.float32, device=device)
+    library = None if on_gpu else load()
+    elements = mebibytes << 18
+    source = (
+        torch.ones(elements, device=device) if library is None else library.memory.zeros((elements,), torch.float32)
+    )
     target = torch.empty_like(source) if on_gpu else None
     best = float("inf")
     for _ in range(repeats + 1):
@@ -57,7 +75,9 @@ def probe_bandwidth(device: torch.device | str = "cpu", *, mebibytes: int = 512,
         if target is not None:
             target.copy_(source)
             torch.cuda.synchronize(device)
+        elif library is not None:
+            library.read(source.data_ptr(), source.nbytes, torch.get_num_threads(), ctypes.byref(ctypes.c_uint64()))
         else:
             source.sum()
         best = min(best, time.perf_counter() - started)
-    return (2 if on_gpu else 1) * source.numel() * 4 / best
+    return (2 if on_gpu else 1) * source.nbytes / best

@@ -36,7 +36,9 @@ class PrefixFiller:
         self._uncond: tuple[Tensor, list[tuple[Tensor, Tensor]]] | None = None
 
     def fill(self, slot: int, prompt: object) -> None:
-        """Take a prompt into the rows of a slot."""
+        """Take a prompt into the rows of a slot; None leaves in them what is there, for measurements."""
+        if prompt is None:
+            return
         assert isinstance(prompt, Conditioning), f"a Cube decoder takes Conditioning, not {type(prompt).__name__}"
         row = slot * self.copies
         self.cache.fill_prefix(row, self.decoder.prefill(prompt.cond[None]))

@@ -105,6 +105,11 @@ class CubeRunner:
             logits.append(self.decoder.decode(fed, self.table[:count], layers)[:, -1])
         return torch.cat(logits)
 
+    def seek(self, slot: int, step: int) -> None:
+        """Stand where `step` ids were fed, for measurements."""
+        if self.history is not None:
+            self.history[slot] = [0] * step
+
     def move(self, source: int, target: int, length: int) -> None:
         if self.history is not None:
             self.history[target] = self.history[source].copy()

@@ -1,0 +1,102 @@
+"""The decoders that the ablation times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from helicube.engine.build import prepare, resolve_for
+from helicube.engine.options import EngineOptions
+from helicube.engine.request import IdPlan
+from helicube.errors import InputError
+from helicube.models.cube.checkpoint import PUBLISHED
+from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.default import load_default
+from helicube.nn.cache import CacheSpec
+from helicube.pipelines.random_weights import random_decoder
+from helicube.pipelines.shape_model import check_device
+
+__all__ = ["Subject", "load_subject", "random_subject"]
+
+CUBE_TEXT = 77
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A model whose decoder can be had in every format."""
+
+    name: str
+    device: torch.device
+    # From options to a decoder whose matrices are as they ask.
+    decoder: Callable[[EngineOptions], CubeDecoder]
+    plan: IdPlan
+    cache_spec: CacheSpec
+    # Format of the rows that are about features; the others follow.
+    base_format: str
+    # Ids that are in the cache when the clock starts.
+    start: int
+    # Whether the weights are random: the time is the same, the ids mean nothing.
+    random: bool
+
+
+def load_subject(name: str, device: str = "cpu") -> Subject:
+    """ "default", or "cube-v0.1" and "cube-v0.5" at their real size with random weights.
+
+    Raises:
+        InputError: an unknown name.
+        CheckpointError: the bundled model is missing.
+        DeviceError: there is no such device.
+    """
+    check_device(device)
+    if name == "default":
+        weights = load_default()
+        plan = IdPlan(ranges=weights.code.ranges)
+        decoder = weights.decoder.to(device)
+
+        def held(options: EngineOptions) -> CubeDecoder:
+            prepare(decoder, options)
+            return decoder
+
+        spec = decoder.cache_spec(weights.config.num_text, plan.num_steps)
+        return Subject(
+            name=name, device=torch.device(device), decoder=held, plan=plan, cache_spec=spec,
+            base_format="float32", start=plan.num_steps // 2, random=False,
+        )  # fmt: skip
+    version = name.removeprefix("cube-")
+    if version not in PUBLISHED or name == version:
+        known = ", ".join(["default", *(f"cube-{v}" for v in PUBLISHED)])
+        raise InputError(f"model {name!r} is unknown; choose from {known}")
+    config, tokenizer = PUBLISHED[version]
+    plan = IdPlan(ranges=((0, config.shape_model_vocab_size),) * tokenizer.num_latents)
+    return random_subject(name, config, plan, CUBE_TEXT, device=device, base_format="bfloat16")
+
+
+def random_subject(
+    name: str, config: DecoderConfig, plan: IdPlan, num_text: int, *, device: str = "cpu", base_format: str
+) -> Subject:
+    """A decoder's shape stream in random weights; one format is held at a time."""
+    held: dict[tuple[str, bool], CubeDecoder] = {}
+    with torch.device("meta"):
+        facts = CubeDecoder(config)
+    here = torch.empty(0, device=device).device
+
+    def decoder(options: EngineOptions) -> CubeDecoder:
+        probe = random_decoder(TINY, device, options.weights)
+        native = resolve_for(probe, options).kernels.implementation == "native"
+        key = (options.weights, native)
+        if key not in held:
+            held.clear()
+            held[key] = random_decoder(config, device, options.weights, native=native, condition=False)
+        return held[key]
+
+    # 600 keys in the published model: 522 ids behind 78 conditioning tokens.
+    return Subject(
+        name=name, device=here, decoder=decoder, plan=plan, cache_spec=facts.cache_spec(num_text, plan.num_steps),
+        base_format=base_format, start=plan.num_steps // 2 + (10 if plan.num_steps > 1000 else 0), random=True,
+    )  # fmt: skip
+
+
+# Of the same kind, to ask what options come to.
+TINY = DecoderConfig(n_layer=1, n_single_layer=0, n_head=1, n_embd=64, shape_model_vocab_size=61)
