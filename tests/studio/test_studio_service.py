@@ -143,6 +143,19 @@ def test_first_come_first_served_and_joining_the_running_batch(start: Start) -> 
     assert ended == sorted(ended)
 
 
+def test_who_waits_is_told_how_many_are_before(start: Start) -> None:
+    client = start(step_s=0.05, slots=1)
+    for seed in range(2):
+        post(client, wait=False, prompt="a chair", seed=seed, temperature=1.0)
+    last = post(client, wait=False, prompt="a table")
+    told = [data["queue_position"] for name, data in events_of(client, last["events_url"]) if name == "progress"]
+    waiting = [position for position in told if position is not None]
+    assert waiting
+    assert waiting == sorted(waiting, reverse=True)
+    assert set(waiting) <= {0, 1}
+    assert told[-1] is None
+
+
 def test_cancelling_frees_the_slot_at_once(start: Start) -> None:
     client = start(step_s=0.05, slots=1)
     first = post(client, wait=False, prompt="a chair")

@@ -68,11 +68,12 @@ def guarded(app: FastAPI, service: Service) -> ASGIApp:
 
 
 async def tick(service: Service) -> None:
-    """Sample the live view once a second."""
+    """Once a second, sample the live view and tell those who wait how many are before them."""
     while True:
         await asyncio.sleep(1.0)
         scheduler = service.scheduler
         service.stats.sample(len(scheduler.running), scheduler.num_waiting, scheduler.num_tokens)
+        service.tell_positions()
 
 
 def add_gauges(service: Service) -> None:

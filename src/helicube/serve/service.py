@@ -222,7 +222,7 @@ class Service:
             return
         work.told_s = work.last_token_s
         for job, place in work.owners:
-            self.hub.publish(job, "progress", {"index": place, **work.progress, "queue_position": None})
+            self._tell_progress(work, job, place, None)
 
     def shape_known(self, work: Work, ids: NDArray[np.int64]) -> None:
         self.meshes.add(COARSE, work, lambda: self._preview(work, ids, 0))
@@ -289,6 +289,17 @@ class Service:
         self.store.trim(work.key)
 
     # What listeners hear.
+
+    def tell_positions(self) -> None:
+        """Tell the listeners of queued objects how many are before each."""
+        positions = self.scheduler.positions()
+        for work in list(self.works.values()):
+            if work.key in positions:
+                for job, place in list(work.owners):
+                    self._tell_progress(work, job, place, positions[work.key])
+
+    def _tell_progress(self, work: Work, job: str, place: int, position: int | None) -> None:
+        self.hub.publish(job, "progress", {"index": place, **work.progress, "queue_position": position})
 
     def _tell_objects(self, work: Work) -> None:
         for job, place in work.owners:
