@@ -32,6 +32,7 @@ RUN = "vllm,llama-3.1-70b,h100_sxm,fp8,1024,1024,{concurrency},{tp},{pp},{dp},1,
         ({"quantization_config": "fp8"}, "quantization_config is 'fp8'"),
         ({"tie_word_embeddings": "no"}, "tie_word_embeddings is 'no'"),
         ({"text_config": [1]}, "text_config is list"),
+        ({"model_type": "qwen3_next", "full_attention_interval": 100}, "none of its 32 layers has full attention"),
         ({"model_type": "gpt_oss", "layer_types": 5}, "layer_types must be a list of 32 words"),
         ({"model_type": "gpt_oss", "layer_types": ["full_attention"] * 99}, "layer_types must be a list of 32 words"),
     ],
@@ -62,6 +63,8 @@ def test_bits_of_a_quantised_checkpoint_count(tmp_path: Path, bits: int, native:
     ("line", "message"),
     [
         ("fp8_flops = inf", "positive and finite"),
+        ("network_bytes_per_s = 50", "is 50; give it in units of one, such as 80e9"),
+        ('name = " "', "name is empty"),
         ("network_bytes_per_s = nan", "positive and finite"),
         ("fp8_flops = 1" + "0" * 400, "too large"),
         ("x = " + "[" * 100_000, "is not TOML"),
@@ -117,3 +120,18 @@ def test_questions_beyond_any_user() -> None:
         Question(context=10**24, max_gpus=8)
     with pytest.raises(InputError, match="ttl-ms is -5"):
         Question(context=8, max_gpus=8, ttl_s=-5e-3)
+
+
+def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("\ufeff" + json.dumps(LLAMA), encoding="utf-8")
+    assert load_model(str(tmp_path / "x.json")).num_layers == 32
+    (tmp_path / "x.toml").write_text("\ufeff" + GPU, encoding="utf-8")
+    assert read_hardware(tmp_path / "x.toml").link_domain == 8
+
+
+def test_what_a_gpu_file_leaves_out_is_said(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(GPU)
+    source = read_hardware(tmp_path / "x.toml").source
+    assert source == "x.toml (not given, so assumed: network_bytes_per_s = 50000000000.0, link_kind = 'nvlink')"
+    (tmp_path / "y.toml").write_text(GPU + 'network_bytes_per_s = 25e9\nlink_kind = "pcie"\n')
+    assert read_hardware(tmp_path / "y.toml").source == "y.toml"

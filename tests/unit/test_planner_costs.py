@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helicube.errors import InputError
@@ -40,6 +40,7 @@ def test_gemm_loop_bounds_narrow_shards() -> None:
     assert float(gemm_time(GB200, c, "bf16", m=1, n=64, k=8192)) == pytest.approx(8192e-9, rel=0.01)
 
 
+@settings(deadline=None)
 @given(m=st.integers(1, 4096), n=st.integers(64, 65536), k=st.integers(64, 65536))
 def test_gemm_grows_with_every_size(m: int, n: int, k: int) -> None:
     c = shipped_constants()[0]["h100"].gemm["bf16"]
@@ -77,6 +78,7 @@ def test_long_split_grows_as_a_root_and_linearly_where_asked() -> None:
     assert float(attention_time(GB200, limited, a, tokens=4e4, **size)) == pytest.approx(4e-4, rel=1e-3)
 
 
+@settings(deadline=None)
 @given(tokens=st.floats(0.001, 1000), spread=st.floats(0.1, 1e6))
 def test_experts_hit_stay_between_one_token_and_all(tokens: float, spread: float) -> None:
     hit = 256 * float(hit_share(256, 8, tokens, spread))

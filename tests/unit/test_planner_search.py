@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -196,6 +196,32 @@ def test_hop_b_never_hurts_and_needs_a_batch() -> None:
     assert total_time(decode_phases(free, on, big, 1e4))[0] < total_time(decode_phases(free, off, big, 1e4))[0]
 
 
+def test_hop_b_is_the_papers_formula_where_all_scales_with_the_batch() -> None:
+    """Without latencies, 8 requests of compute c and exchange x take c + x + 7·max(c, x): 17.2 instead of 25.6."""
+    from helicube.planner.paper import hop_b_time
+    from helicube.planner.point import make_point
+    from helicube.planner.step_attention import attention_times, exchange_times, exposed_exchange
+
+    spec = get_model("llama-3.1-405b")
+    hardware = replace(load_hardware("gb200"), calibrated_as="", bf16_flops=1e30)
+    # A link at which the exchange of one request takes 0.6 of its attention, as 1.2 of 2 do.
+    bare = make_setting(spec, hardware, engine="bound", formats=uniform_formats(spec, "bf16", "bf16"))
+    x, batch = one("helix", kvp=4, tpa=8, tpf=32, overlap=True), np.array([8.0])
+
+    def times(link: float) -> tuple[float, float, float]:
+        s = replace(bare, hardware=replace(hardware, link_bytes_per_s=link))
+        p = make_point(s, x, batch, 1e5)
+        exchange, latency = exchange_times(p)
+        whole = float(attention_times(p)[0][0])
+        return whole, float(exchange[0]), whole + float(exposed_exchange(p, 0, exchange, latency)[0])
+
+    compute, at_1e9, _ = times(1e9)
+    compute, exchange, total = times(1e9 * at_1e9 / (0.6 * compute))
+    assert exchange == pytest.approx(0.6 * compute, rel=1e-9)
+    assert total == pytest.approx(hop_b_time(8, compute / 8, exchange / 8), rel=1e-9)
+    assert total / (compute + exchange) == pytest.approx(17.2 / 25.6, rel=1e-9)
+
+
 def test_without_graphs_the_host_sets_the_pace_of_small_models() -> None:
     x, b = one("tp"), np.array([1.0])
     small, large = setting("llama-3.2-1b", "h100", "bf16"), setting("llama-3.1-70b", "h200", "bf16")
@@ -226,6 +252,7 @@ def test_search_gives_only_points_that_fit_and_equals_point_by_point(model: str)
     assert flat.ttl_s == pytest.approx(points.ttl_s, rel=1e-12)
 
 
+@settings(deadline=None)
 @given(hnp.arrays(np.float64, st.tuples(st.just(2), st.integers(1, 60)), elements=st.integers(0, 9).map(float)))
 def test_pareto_equals_the_definition(values: Array) -> None:
     x, y = values
@@ -339,10 +366,13 @@ def test_four_bit_experts_run_anywhere() -> None:
 
 
 def test_candidate_layout_is_the_record_that_starts_a_run() -> None:
-    best = ask(setting("llama-3.1-405b", precision="fp8"), Question(context=10**6, max_gpus=64, ttl_s=0.05)).best
-    if best.family == "helix":
-        assert isinstance(best.helix, HelixLayout)
-        best.helix.validate(get_model("llama-3.1-405b"), num_ranks=best.num_gpus)
+    s = setting("llama-3.1-405b", precision="fp8")
+    best = ask(s, Question(context=10**6, max_gpus=64, ttl_s=0.05, families=("helix",))).best
+    assert isinstance(best.helix, HelixLayout)
+    best.helix.validate(get_model("llama-3.1-405b"), num_ranks=best.num_gpus)
+    assert HelixLayout.parse(str(best.helix)) == best.helix
+    others = ask(s, Question(context=10**6, max_gpus=64, ttl_s=0.05, families=("medha",))).best
+    assert others.helix is None
 
 
 def test_unknown_layout_widths_raise() -> None:

@@ -136,7 +136,8 @@ def test_rank_accuracy_counts_pairs_of_layouts_at_one_load(tmp_path: Path) -> No
     assert rank_accuracy(rows, measured, measured) == (1.0, 3)
     assert rank_accuracy(rows, 1 / measured, measured) == (0.0, 3)
     # By throughput of one GPU: 20·2 < 12·4 < 9·8, the reverse order.
-    assert rank_accuracy(rows, measured * np.array([4.0, 2.0, 1.0, 1.0]), measured, per_gpu=True)[1] == 3
+    assert rank_accuracy(rows, measured * np.array([4.0, 2.0, 1.0, 1.0]), measured, per_gpu=True) == (0.0, 3)
+    assert rank_accuracy(rows, measured * np.array([1.0, 1.0, 1.0, 9.0]), measured, per_gpu=True) == (1.0, 3)
 
 
 @pytest.mark.parametrize(

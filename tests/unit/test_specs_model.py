@@ -99,6 +99,20 @@ def test_names_resolve_from_hubs_and_cases() -> None:
     assert get_model("openai/gpt-oss-120b").ffn.num_experts == 128
 
 
+def test_names_of_quantised_checkpoints_say_their_format() -> None:
+    assert get_model("qwen3-32b-nvfp4").native_precision == "fp4"
+    assert get_model("nvidia/DeepSeek-V3.1-NVFP4").native_precision == "fp4"
+    assert get_model("nvidia/Llama-3.3-70B-Instruct-FP8").native_precision == "fp8"
+    assert get_model("deepseek-r1").native_precision == "fp8"
+    assert get_model("llama-3.3-70b").native_precision == "bf16"
+
+
+def test_hub_ids_lead_back_to_their_model() -> None:
+    for model in list_models():
+        assert "/" in model.hub
+        assert get_model(model.hub).num_params == model.num_params
+
+
 @pytest.mark.parametrize(
     ("name", "near"), [("lama-3.1-70b", "llama-3.1-70b"), ("deepsek-r1", "deepseek-r1"), ("gpt-oss", "gpt-oss-20b")]
 )

@@ -103,7 +103,7 @@ def draw_crossover(found: Crossover, path: Path) -> None:
     axes.set(
         xlabel="context (tokens)",
         ylabel="users",
-        title=f"Latency without over with KV parallelism, {found.num_gpus} GPUs",
+        title=f"Latency without over with KV parallelism: {found.subject}",
     )
     bar = figure.colorbar(image, label="ratio: above 1 it pays")
     bar.set_ticks([-2, -1, 0, 1, 2], labels=["¼", "½", "1", "2", "4"])

@@ -40,6 +40,8 @@ class Crossover:
     sharded: tuple[tuple[str, ...], ...]
     # (b, c) best layout with it.
     num_gpus: int
+    subject: str
+    # What the map is of, such as "deepseek-r1 on 8 × h200".
 
     def pays_from(self, row: int) -> float | None:
         """Smallest context from which KV parallelism pays at batches[row]; None where it never does."""
@@ -89,4 +91,4 @@ def crossover(s: Setting, num_gpus: int, *, contexts: Array | None = None, batch
         names[0].append(tuple(pair[0][1] for pair in found))
         names[1].append(tuple(pair[1][1] for pair in found))
     return Crossover(contexts=wide, batches=users, ratio=ratio, plain=tuple(names[0]), sharded=tuple(names[1]),
-                     num_gpus=num_gpus)  # fmt: skip
+                     num_gpus=num_gpus, subject=f"{s.model.name} on {num_gpus} × {s.hardware.name}")  # fmt: skip

@@ -170,8 +170,8 @@ def crossover_notes(found: Crossover) -> list[str]:
     never = [count(users, "user") for users, start in rows if start is None]
     pays = [f"{context_label(start)} tokens for {count(users, 'user')}" for users, start in rows if start is not None]
     if not pays:
-        return [f"on {found.num_gpus} GPUs KV parallelism pays nowhere on this map"]
-    text = f"on {found.num_gpus} GPUs KV parallelism pays from " + ", ".join(pays)
+        return [f"{found.subject}: KV parallelism pays nowhere on this map"]
+    text = f"{found.subject}: KV parallelism pays from " + ", ".join(pays)
     return [text + (f"; never for {', '.join(never)}" if never else "")]
 
 
@@ -198,5 +198,5 @@ def crossover_table(found: Crossover) -> Table:
 
     header = ("users", *map(context_label, found.contexts))
     rows = tuple((str(int(batch)), *(cell(float(v)) for v in found.ratio[i])) for i, batch in enumerate(found.batches))
-    title = f"Latency without KV parallelism over latency with it, {found.num_gpus} GPUs: above 1 it pays"
+    title = f"Latency without KV parallelism over latency with it, {found.subject}: above 1 it pays"
     return Table(title=title, header=header, rows=rows)

@@ -45,6 +45,8 @@ def get_model(name: str) -> ModelSpec:
     """
     known = _catalog()
     key = name.strip().rsplit("/", 1)[-1].lower()
+    if key not in known:
+        key = next((own for own, spec in known.items() if spec.hub.rsplit("/", 1)[-1].lower() == key), key)
     native = ""
     for end, fmt in _SAME_SIZES.items():
         if key not in known and key.endswith(end):
