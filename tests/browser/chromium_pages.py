@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +19,7 @@ FLAGS = (
     "--enable-unsafe-swiftshader", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-STEP_S = 0.05
+STEP_S = 0.3
 PATIENCE_MS = 120_000
 
 
@@ -48,22 +47,11 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    """One service for all tests but those that kill theirs."""
+    """One service for the tests that need it quick."""
     # Not before: a folder of tests is importable once they are collected.
     from live_studio import Studio
 
     found = Studio(tmp_path_factory.mktemp("studio") / "data", STEP_S)
-    found.start()
-    yield found
-    found.kill()
-
-
-@pytest.fixture
-def own_studio(tmp_path: Path) -> Iterator[Studio]:
-    """A service that may be killed."""
-    from live_studio import Studio
-
-    found = Studio(tmp_path / "data", STEP_S * 4)
     found.start()
     yield found
     found.kill()
@@ -97,7 +85,7 @@ class Pages:
     def close(self) -> None:
         for context in self.contexts:
             context.close()
-        assert not self.faults
+        assert not self.faults, self.faults
 
 
 @pytest.fixture

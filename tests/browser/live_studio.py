@@ -29,11 +29,11 @@ def until(page: Page, expression: str) -> None:
 
 
 class Studio:
-    """A process that serves the studio with a tiny model.
+    """A process that serves the studio with a small model.
 
     Args:
         folder: data directory; its log lies beside it.
-        step_s: seconds that each of a job's 15 tokens takes at least.
+        step_s: seconds that each call of the engine takes at least; a job's 40 tokens take a handful.
     """
 
     def __init__(self, folder: Path, step_s: float) -> None:

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from live_studio import Studio, until
+from live_studio import Studio
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
 pytestmark = pytest.mark.browser
-
-OpenPage = Callable[..., "Page"]
-
-
-def test_a_killed_server_is_missed_and_the_job_goes_on_when_it_is_back(open_page: OpenPage, own_studio: Studio) -> None:
-    page = open_page(own_studio.url)
-    page.fill("#prompt", "a bench")
-    page.press("#prompt", "Enter")
-    until(page, "document.querySelector('#progress-rate').textContent.includes('tokens/s')")
-    own_studio.kill()
-    page.wait_for_selector("#connection[data-state=lost]")
-    assert "reconnecting" in page.inner_text("#connection")
-    own_studio.start()
-    page.wait_for_selector("#connection[data-state=good]")
-    page.wait_for_selector(".cell[data-level=final]")
-    page.wait_for_selector(".thumb[title='a bench']")
-    assert page.locator("#trouble").is_hidden()
 
 
 def test_an_empty_prompt_is_told_what_to_do(page: Page) -> None:

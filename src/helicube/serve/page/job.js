@@ -28,10 +28,14 @@ export class Job extends EventTarget {
 
   /** Follow the job to its end; call once, after listeners are in place. */
   watch() {
-    this.#emit("change");
-    for (const object of this.objects) if (object.preview && !object.object) this.#emit("preview", object);
+    this.#tell();
     if (this.running) this.#listen();
     else this.#end();
+  }
+
+  #tell() {
+    for (const object of this.objects) if (object.preview && !object.object) this.#emit("preview", object);
+    this.#emit("change");
   }
 
   /** Stop for good; the slot on the server is free at once. */
@@ -54,8 +58,8 @@ export class Job extends EventTarget {
     const on = (name, take) => source.addEventListener(name, (event) => this.closed || take(JSON.parse(event.data)));
     on("job", (job) => {
       this.state = job;
-      if (this.running) this.#emit("change");
-      else this.#end();
+      this.#tell();
+      if (!this.running) this.#end();
     });
     on("object", (object) => { this.state.objects[object.index] = object; this.#emit("change"); });
     on("progress", (step) => { Object.assign(this.objects[step.index], step); this.#emit("change"); });
@@ -83,7 +87,7 @@ export class Job extends EventTarget {
       this.trouble = new Trouble("The server no longer knows this job. Press Generate again.");
       return void this.#end();
     }
-    this.#emit("change");
+    this.#tell();
     if (this.running) this.#listen();
     else this.#end();
   }

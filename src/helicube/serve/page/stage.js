@@ -110,6 +110,7 @@ export class Stage extends EventTarget {
     if (this.look.figure && both.radius < MOST_ROOM * radius) view.copy(both);
     else if (this.look.figure) view.radius *= 1.25;
     const angle = (Math.min(this.camera.fov, this.camera.fov * this.camera.aspect) * Math.PI) / 360;
+    this.#still();
     this.controls.target.copy(view.center);
     this.camera.position.copy(view.center).addScaledVector(HOME, view.radius / Math.sin(angle));
     Object.assign(this.camera, { near: radius / 50, far: radius * 80 });
@@ -118,6 +119,13 @@ export class Stage extends EventTarget {
     this.controls.update();
     this.dispatchEvent(new Event("home"));
     this.draw();
+  }
+
+  /** End what is left of a swing, which would carry the camera on. */
+  #still() {
+    this.controls.enableDamping = false;
+    this.controls.update();
+    this.controls.enableDamping = true;
   }
 
   /** Metres of one cell of the grid. */

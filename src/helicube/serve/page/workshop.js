@@ -16,6 +16,8 @@ export class Workshop {
   job = null;
   /** Objects on the stage, by cell; null where none is finished. */
   shown = [];
+  /** The last mesh on its way to each cell. */
+  loads = [];
 
   constructor(form, stage, gallery) {
     Object.assign(this, { form, stage, gallery });
@@ -94,6 +96,7 @@ export class Workshop {
 
   #prepare(objects) {
     this.shown = objects.map(() => null);
+    this.loads = [];
     find("#blank").hidden = true;
     this.stage.arrange(objects.length);
     this.stage.wait(null);
@@ -124,12 +127,28 @@ export class Workshop {
     const made = this.shown.filter(Boolean), failed = job.objects.filter((object) => object.error);
     if (job.trouble) showTrouble(job.trouble);
     else if (failed.length && !made.length) showTrouble(new Trouble(failed[0].error.message, { code: failed[0].error.code }));
-    if (made.length) say(`Done: ${made.length > 1 ? plural(made.length, "object") : `${made[0].prompt}, ${count(made[0].num_triangles)} triangles`}`);
-    else if (job.state.status === "cancelled") say("Stopped");
+    if (!made.length && job.state.status === "cancelled") say("Stopped");
+    this.#announce();
   }
 
-  /** Load a mesh into a cell, unless something else has taken the stage meanwhile. */
-  async #load(index, url, level, object = null) {
+  /** Once all that was made can be seen. */
+  #announce() {
+    const made = this.shown.filter(Boolean);
+    if (this.job?.running || !made.length || this.shown.some((object, i) => object && this.stage.cells[i].level !== Infinity)) return;
+    say(`Done: ${made.length > 1 ? plural(made.length, "object") : `${made[0].prompt}, ${count(made[0].num_triangles)} triangles`}`);
+  }
+
+  /** Load a mesh into a cell, after those that were there before it: what is first to be ready is first to be seen. */
+  #load(index, url, level, object = null) {
+    const { job, shown } = this;
+    this.loads[index] = (this.loads[index] ?? Promise.resolve()).then(() => {
+      if (this.job === job && this.shown === shown) return this.#loadNow(index, url, level, object);
+    });
+    return this.loads[index];
+  }
+
+  /** Unless something else takes the stage meanwhile. */
+  async #loadNow(index, url, level, object) {
     const cell = this.stage.cells[index], { job } = this, { shown } = this;
     let model;
     try {
@@ -145,6 +164,7 @@ export class Workshop {
     this.shown[index] = object;
     this.#label(index, object);
     this.#result();
+    this.#announce();
   }
 
   #label(index, { seed, num_triangles: triangles }) {
