@@ -14,7 +14,7 @@ from torch import Tensor
 from helicube.errors import PoolError
 from helicube.parallel.collectives import Done, Group, Pending, Traffic
 
-__all__ = ["GRACE_S", "Board", "TorchCollectives", "absent_ranks"]
+__all__ = ["GRACE_S", "Board", "TorchCollectives", "absent_ranks", "listed"]
 
 # How long a rank that met an error waits for the others to say that they met one too.
 GRACE_S = 2.0
@@ -99,9 +99,9 @@ class TorchCollectives:
     def _explain(self, kind: str, group: Group, error: Exception) -> PoolError:
         absent = absent_ranks(self._store, "alarm", self.rank, group, GRACE_S)
         if not absent:
-            return PoolError(f"{kind} between ranks {_list(group)} of {self.size} failed on all of them: {error}")
+            return PoolError(f"{kind} between ranks {listed(group)} of {self.size} failed on all of them: {error}")
         return PoolError(
-            f"rank {_list(absent)} of {self.size} did not take part in an {kind}: it died, or hung for longer than "
+            f"rank {listed(absent)} of {self.size} did not take part in an {kind}: it died, or hung for longer than "
             f"{self.timeout_s:g} s; the run is over"
         )
 
@@ -137,5 +137,5 @@ def absent_ranks(store: Board, word: str, rank: int, group: Iterable[int], wait_
     return absent
 
 
-def _list(ranks: Iterable[int]) -> str:
+def listed(ranks: Iterable[int]) -> str:
     return ", ".join(map(str, ranks))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined
 
 from helicube.errors import LayoutError, PoolError
 from helicube.parallel.collectives import Collectives, SoloCollectives
-from helicube.parallel.collectives_torch import Board, TorchCollectives, absent_ranks
+from helicube.parallel.collectives_torch import Board, TorchCollectives, absent_ranks, listed
 from helicube.parallel.grid import RankGrid
 from helicube.specs.layout import HelixLayout
 
@@ -72,7 +72,9 @@ class Pool:
         size, rank = self.collectives.size, self.collectives.rank
         absent = absent_ranks(self.store, word, rank, range(size), self.start_timeout_s)
         if absent:
-            raise PoolError(f"rank {_list(absent)} of {size} did not get to {word!r} within {self.start_timeout_s:g} s")
+            raise PoolError(
+                f"rank {listed(absent)} of {size} did not get to {word!r} within {self.start_timeout_s:g} s"
+            )
 
     def leave(self) -> None:
         """Give up the membership; no collective may follow."""
@@ -105,7 +107,7 @@ def join_pool(layouts: Sequence[HelixLayout], timeout_s: float, start_timeout_s:
     board: Board = PrefixStore("helicube", store)
     absent = absent_ranks(board, "started", rank, range(size), start_timeout_s)
     if absent:
-        raise PoolError(f"rank {_list(absent)} of {size} did not start within {start_timeout_s:g} s")
+        raise PoolError(f"rank {listed(absent)} of {size} did not start within {start_timeout_s:g} s")
     # From here on a store that is silent for long is an error of its own.
     store.set_timeout(timedelta(seconds=STORE_TIMEOUT_S))
     wait = timedelta(seconds=timeout_s)
@@ -114,10 +116,6 @@ def join_pool(layouts: Sequence[HelixLayout], timeout_s: float, start_timeout_s:
     grids = [RankGrid(layout=layout, rank=r) for layout in layouts for r in range(size)]
     collectives = TorchCollectives((g for grid in grids for g in grid.groups), board, timeout_s)
     return Pool(collectives=collectives, device=device, store=board, start_timeout_s=start_timeout_s)
-
-
-def _list(ranks: Iterable[int]) -> str:
-    return ", ".join(map(str, ranks))
 
 
 def _store(rank: int, size: int, start_timeout_s: float) -> TCPStore:
