@@ -140,3 +140,14 @@ def test_the_command_refuses_what_is_unsafe_in_one_line(tmp_path: Path) -> None:
         assert words in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "d").exists()
+
+
+def test_without_the_extra_the_command_says_what_to_install_and_the_client_works(tmp_path: Path) -> None:
+    hide = "import sys; [sys.modules.__setitem__(n, None) for n in ('fastapi', 'uvicorn', 'starlette', 'pydantic')]"
+    argv = ["helicube", "serve", "--data-dir", str(tmp_path)]
+    code = f"{hide}; sys.argv = {argv}; from helicube.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1].endswith("pip install 'helicube[serve]'")
+    assert "Traceback" not in done.stderr
+    subprocess.run([sys.executable, "-c", f"{hide}; import helicube; helicube.Client()"], check=True, timeout=60)
