@@ -70,7 +70,12 @@ def test_the_host_counts_and_reads_nothing_until_a_request_is_done(monkeypatch: 
     engine = launching_engine(decoder, 2, steps_per_launch=4)
     reads: list[int] = []
     read = runner_of(engine).read
-    monkeypatch.setattr(runner_of(engine), "read", lambda slot: (reads.append(engine.num_steps), read(slot))[1])
+
+    def reading(slot: int) -> object:
+        reads.append(engine.num_steps)
+        return read(slot)
+
+    monkeypatch.setattr(runner_of(engine), "read", reading)
     seen: list[tuple[int, int]] = []
     batch = engine.generate(requests, lambda done, total: seen.append((done, total)))
     assert reads == [20, 20]
