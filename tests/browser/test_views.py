@@ -29,11 +29,13 @@ def test_the_planner_shows_a_frontier(page: Page) -> None:
 
 
 def test_the_engine_shows_what_it_has_done(page: Page) -> None:
+    page.click("#tab-create")
     page.fill("#prompt", "a red chair")
     page.press("#prompt", "Enter")
     page.wait_for_selector(".cell[data-level=final]")
     page.click("#tab-engine")
-    page.wait_for_selector(".chart .curve")
+    # A flat line has no area, and would not count as visible.
+    page.wait_for_selector(".chart .curve", state="attached")
     titles = page.locator("#engine-charts h2").all_inner_texts()
     assert titles == ["Time per token (TPOT)", "Throughput", "Batch: slots in use", "Queue"]
     assert "of 8 slots" in page.inner_text("#engine-charts")
@@ -53,6 +55,7 @@ def test_tabs_by_arrow_keys_and_by_address(page: Page, studio: Studio) -> None:
 
 
 def test_the_keyboard_reaches_everything_in_the_order_of_the_page(page: Page) -> None:
+    page.click("#tab-create")
     page.focus("#prompt")
     seen = []
     for _ in range(24):
@@ -101,6 +104,7 @@ def test_nothing_is_cut_off_on_a_phone(open_page: OpenPage, studio: Studio) -> N
 
 
 def test_box_sliders_shape_the_request(page: Page) -> None:
+    page.click("#tab-create")
     page.check("input[name=shape][value=box]", force=True)
     for name, key in (("width", "Home"), ("height", "End")):
         page.focus(f"#slider-{name}")
