@@ -112,6 +112,16 @@ def test_serving_reduces_to_a_decode_step_for_one_user() -> None:
     assert float(crowded.batch[0]) <= float(crowded.capacity[0])
 
 
+def test_fractions_of_users_round_up_on_every_layout() -> None:
+    """Little's law gives fractions of requests; a step runs whole ones, whether or not a width divides them."""
+    from helicube.planner.arrays import ceil_div
+
+    users = np.array([[0.2, 1.0, 7.3]])
+    assert ceil_div(users, np.ones((2, 1))).tolist() == [[1, 1, 8]]
+    assert ceil_div(users, np.array([[1.0], [2.0]])).tolist() == [[1, 1, 8], [1, 1, 4]]
+    assert ceil_div(7.3, 1.0) == 8
+
+
 def test_fit_recovers_constants_from_its_own_predictions(shared_dir: Path) -> None:
     from dataclasses import replace
 

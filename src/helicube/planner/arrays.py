@@ -15,9 +15,9 @@ Number = float | Array
 
 
 def ceil_div(a: Number, b: Number) -> Array:
-    """⌈a / b⌉, element by element; `a` as it is, and in its own shape, where every b is 1."""
+    """⌈a / b⌉, element by element; where every b is 1, in the shape of `a`, which may be a row of a grid."""
     if isinstance(b, np.ndarray) and b.size and b.max() == 1.0 and b.min() == 1.0 and np.ndim(a) == b.ndim:
-        return np.asarray(a, dtype=np.float64)
+        return np.ceil(np.asarray(a, dtype=np.float64))
     return np.ceil(np.asarray(a, dtype=np.float64) / b)
 
 
