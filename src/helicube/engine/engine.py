@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from helicube.engine.faults import device_faults
 from helicube.engine.kv_cache import KVCache
 from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.request import IdPlan, Request, Result
@@ -101,11 +102,12 @@ class Engine:
             raise InputError("guidance needs an engine that was started with it; set guidance to 0")
         check_ids(request, self.plan)
         started = time.perf_counter()
-        if isinstance(self.runner, LaunchRunner):
-            self.runner.start(len(self.slots), request)
-            first = -1
-        else:
-            first = self.runner.start(len(self.slots), request.prompt)
+        first = -1
+        with device_faults("taking in a prompt"):
+            if isinstance(self.runner, LaunchRunner):
+                self.runner.start(len(self.slots), request)
+            else:
+                first = self.runner.start(len(self.slots), request.prompt)
         self.prefill_s += time.perf_counter() - started
         self.num_joined += 1
         slot = _Slot(handle=self.num_joined, request=request, num_fed=0, next_id=first, chosen=[])
@@ -117,7 +119,8 @@ class Engine:
         """Choose or launch more ids for each slot in use; the results of those that are done, by handle."""
         started = time.perf_counter()
         before = sum(slot.num_fed for slot in self.slots)
-        done = self._launch(self.runner) if isinstance(self.runner, LaunchRunner) else self._step(self.runner)
+        with device_faults("a decode step"):
+            done = self._launch(self.runner) if isinstance(self.runner, LaunchRunner) else self._step(self.runner)
         self.num_tokens += sum(slot.num_fed for slot in self.slots) - before
         for handle in done:
             self.leave(handle)

@@ -74,9 +74,16 @@ def load_subject(name: str, device: str = "cpu") -> Subject:
 
 
 def random_subject(
-    name: str, config: DecoderConfig, plan: IdPlan, num_text: int, *, device: str = "cpu", base_format: str
+    name: str,
+    config: DecoderConfig,
+    plan: IdPlan,
+    num_text: int,
+    *,
+    device: str = "cpu",
+    base_format: str,
+    condition: bool = False,
 ) -> Subject:
-    """A decoder's shape stream in random weights; one format is held at a time."""
+    """A decoder's shape stream, or both streams, in random weights; one format is held at a time."""
     held: dict[tuple[str, bool], CubeDecoder] = {}
     with torch.device("meta"):
         facts = CubeDecoder(config)
@@ -88,7 +95,7 @@ def random_subject(
         key = (options.weights, native)
         if key not in held:
             held.clear()
-            held[key] = random_decoder(config, device, options.weights, native=native, condition=False)
+            held[key] = random_decoder(config, device, options.weights, native=native, condition=condition)
         return held[key]
 
     # 600 keys in the published model: 522 ids behind 78 conditioning tokens.

@@ -82,7 +82,7 @@ def _cube_ids(model: CubeModel, vertices: NDArray[np.float32], loaded: LoadedMes
     normals /= np.linalg.norm(normals, axis=1, keepdims=True).clip(1e-12)
     cloud = torch.from_numpy(np.concatenate([points, normals], axis=1).astype(np.float32))[None]
     with torch.inference_mode():
-        ids = model.tokenizer.encode(cloud.to(model.decoder.device, model.decoder.dtype))
+        ids = model.tokenizer.encode(cloud.to(model.tokenizer.decoder.positional_encodings))
     return np.asarray(ids[0].cpu().numpy())
 
 
