@@ -32,6 +32,7 @@ def test_a_full_queue_shows_the_wait_and_counts_down(page: Page) -> None:
     assert "to go" in page.inner_text("#trouble")
     page.wait_for_selector("#trouble:has-text('You can try again now.')")
     assert page.locator("#cancel").is_hidden()
+    page.unroute_all()
 
 
 def test_what_the_server_declines_is_shown_as_it_says(page: Page, studio: Studio) -> None:
@@ -70,3 +71,4 @@ def test_a_key_is_asked_for_once(page: Page) -> None:
     page.fill("#key", "open sesame")
     page.press("#key", "Enter")
     page.wait_for_selector(".cell[data-level=final]")
+    page.unroute_all()
