@@ -8,7 +8,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from triton_cases import DEVICE, TOLERANCE, error, normal
 
 from helicube.kernels.triton.attention import (
     CachedKeys,
@@ -21,6 +20,7 @@ from helicube.kernels.triton.attention import (
 from helicube.kernels.triton.merge import merge, merge_plain
 from helicube.nn.merge import merge_partials
 from helicube.nn.prefix_attention import attend_prefix
+from triton_cases import DEVICE, TOLERANCE, error, normal
 
 PREFIX = 20
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from triton_cases import DEVICE, FORMATS, TOLERANCE, error, normal, random_weight
 
 from helicube.kernels.triton.linear import linear, linear_plain
 from helicube.kernels.triton.swiglu import swiglu, swiglu_plain
@@ -13,6 +12,7 @@ from helicube.kernels.triton.weight import KernelWeight, kernel_weight
 from helicube.nn.mlp import SwiGLU
 from helicube.nn.norm import PlainLayerNorm
 from helicube.nn.quantize import WeightFormat, dequantize, quantize
+from triton_cases import DEVICE, FORMATS, TOLERANCE, error, normal, random_weight
 
 EPS = 1e-6
 

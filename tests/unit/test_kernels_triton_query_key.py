@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
-from triton_cases import DEVICE, TOLERANCE, error, normal
 
 from helicube.kernels.triton.query_key import rotate_and_store, rotate_and_store_plain
 from helicube.nn.norm import RMSNorm
 from helicube.nn.rotary import apply_rotary, rotary_table
+from triton_cases import DEVICE, TOLERANCE, error, normal
 
 
 def caches(rows: int, heads: int, slots: int, size: int) -> tuple[Tensor, Tensor]:

@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 import torch
-from launch_cases import ids_of, launching_engine, make_decoder, make_requests, plain_engine, runner_of
 
 from helicube.kernels.triton import tiles
 from helicube.nn.quantize import WeightFormat, dequantize, quantize
+from launch_cases import ids_of, launching_engine, make_decoder, make_requests, plain_engine, runner_of
 from triton_cases import DEVICE, TOLERANCE, relative_error
 
 
