@@ -42,7 +42,7 @@ test: $(STAMP) $(VENV)/.smollm2 tests/node/node_modules chromium
 	$(BIN)/python -m pytest -n 2
 
 lint: $(STAMP)
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 
 types: $(STAMP)
