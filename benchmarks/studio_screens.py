@@ -91,13 +91,21 @@ def save(page: Page, name: str, *, whole: bool = False, settle_ms: int = 600) ->
     page.wait_for_timeout(settle_ms)
     path = FOLDER / f"{name}.png"
     full = Image.open(io.BytesIO(page.screenshot(full_page=whole))).convert("RGB")
-    for colors in (256, 192, 128, 96, 64):
-        # The method that keeps rare colours, such as that of a small green light.
-        few = full.quantize(colors, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-        few.save(path, optimize=True)
+    # Some places for rare colours, such as that of a small green light.
+    rare = palette(full, 16, Image.Quantize.MAXCOVERAGE)
+    for colors in (240, 160, 112, 80, 48):
+        table = Image.new("P", (1, 1))
+        table.putpalette(palette(full, colors, Image.Quantize.MEDIANCUT) + rare)
+        full.quantize(palette=table, dither=Image.Dither.NONE).save(path, optimize=True)
         if path.stat().st_size < MOST_BYTES:
             break
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
+
+
+def palette(image: Image.Image, colors: int, method: Image.Quantize) -> list[int]:
+    found = image.quantize(colors, method=method, dither=Image.Dither.NONE).getpalette()
+    assert found is not None, "a quantized image has a palette"
+    return found[: 3 * colors]
 
 
 def shots(browser: Browser, url: str) -> None:

@@ -16,7 +16,9 @@ const MOST_ROOM = 2;
 function around(size) {
   const box = new three.Box3(new three.Vector3(-size.x / 2 - 0.75, 0, -size.z / 2), new three.Vector3(size.x / 2, Math.max(size.y, FIGURE_M + 0.1), size.z / 2));
   const sphere = box.getBoundingSphere(new three.Sphere());
-  sphere.radius *= 0.98;
+  // Room for the buttons above.
+  sphere.center.y += 0.06 * sphere.radius;
+  sphere.radius *= 1.04;
   return sphere;
 }
 
