@@ -43,9 +43,9 @@ DEFAULT_PLAN = IdPlan(ranges=((4608, 4672),) * 3 + ((0, 4096),) * 216 + ((4096, 
 console = Console()
 
 
-def default_subject() -> Subject:
+def default_subject(model: str) -> Subject:
     try:
-        return load_subject("default")
+        return load_subject(model)
     except CheckpointError:
         return random_subject("default size", DEFAULT, DEFAULT_PLAN, 40, base_format="float32", condition=True)
 
@@ -82,11 +82,11 @@ def batch(steps: int, repeats: int) -> dict[str, Any]:
     return {"ratio": statistics.median(ratios), "ratios": ratios, "ms_of_one_and_eight": times}
 
 
-def ablation(output: Path, steps: int, quick: bool) -> dict[str, Any]:
+def ablation(output: Path, steps: int, model: str, quick: bool) -> dict[str, Any]:
     found = {}
     names = ("default",) if quick else ("default", "cube-v0.5")
     for name in names:
-        subject = default_subject() if name == "default" else load_subject(name)
+        subject = default_subject(model) if name == "default" else load_subject(name)
         rows = ablate(subject, batches=(1, 4, 16), num_steps=steps)
         console.print(table(rows))
         found[name] = as_data(rows)
@@ -115,6 +115,7 @@ def _seconds(run: Callable[[], object]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--model", default="default", help="or the folder of a model like it")
     parser.add_argument("--quick", action="store_true", help="the default model alone, few steps: does it run?")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
@@ -124,11 +125,11 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     steps, repeats = (16, 1) if options.quick else (64, 3)
     runs: dict[str, Callable[[], dict[str, Any]]] = {
-        "objects": lambda: objects_per_minute(default_subject(), repeats),
+        "objects": lambda: objects_per_minute(default_subject(options.model), repeats),
         "floor": lambda: floor(steps, repeats),
         "batch": lambda: batch(24, repeats),
         "whole": lambda: whole_object("int8"),
-        "ablation": lambda: ablation(options.output, steps, options.quick),
+        "ablation": lambda: ablation(options.output, steps, options.model, options.quick),
     }
     content: dict[str, Any] = {"kernels": describe().split(",")[0], "threads": torch.get_num_threads()}
     content["command"] = " ".join(["python", *sys.argv])

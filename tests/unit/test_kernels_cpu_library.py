@@ -119,6 +119,32 @@ def test_what_is_not_our_library_is_refused(tmp_path: Path) -> None:
         Library(broken)
 
 
+def test_a_damaged_library_is_made_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Loading one that was cut off would end the process."""
+    copy = fake_compiler(tmp_path, f'while [ "$1" != -o ]; do shift; done; cp {library().path} "$2"')
+    monkeypatch.setenv("CXX", copy)
+    path = build(tmp_path)
+    whole = path.read_bytes()
+    assert Library(path).lanes == library().lanes
+    before = path.stat().st_mtime_ns
+    assert build(tmp_path).stat().st_mtime_ns == before
+    path.write_bytes(whole[:5000])
+    assert build(tmp_path).read_bytes() == whole
+    path.with_suffix(".sha256").unlink()
+    assert build(tmp_path).read_bytes() == whole
+
+
+def test_old_libraries_are_forgotten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CXX", fake_compiler(tmp_path, 'while [ "$1" != -o ]; do shift; done; echo new > "$2"'))
+    for i in range(40):
+        old = tmp_path / f"cpu-{i}.so"
+        old.write_bytes(b"old")
+        os.utime(old, (i, i))
+    new = build(tmp_path)
+    left = {path.name for path in tmp_path.glob("*.so")}
+    assert left == {new.name} | {f"cpu-{i}.so" for i in range(40 - building.KEPT + 1, 40)}
+
+
 def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))

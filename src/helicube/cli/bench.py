@@ -17,7 +17,7 @@ def command() -> None:
 
 
 @command.command("ablation")
-@click.option("--model", default="default", show_default=True, help="default, cube-v0.5 or cube-v0.1.")
+@click.option("--model", default="default", show_default=True, help="default, cube-v0.5, cube-v0.1, or a folder.")
 @click.option("--device", default="cpu", show_default=True)
 @click.option(
     "--steps",

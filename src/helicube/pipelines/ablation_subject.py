@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -13,7 +14,7 @@ from helicube.engine.request import IdPlan
 from helicube.errors import InputError
 from helicube.models.cube.checkpoint import PUBLISHED
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
-from helicube.models.cube.default import load_default
+from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, load_default
 from helicube.nn.cache import CacheSpec
 from helicube.pipelines.random_weights import random_decoder
 from helicube.pipelines.shape_model import check_device
@@ -42,7 +43,7 @@ class Subject:
 
 
 def load_subject(name: str, device: str = "cpu") -> Subject:
-    """ "default", or "cube-v0.1" and "cube-v0.5" at their real size with random weights.
+    """ "default", a folder of such a model, or "cube-v0.1" and "cube-v0.5" at their real size with random weights.
 
     Raises:
         InputError: an unknown name.
@@ -50,8 +51,9 @@ def load_subject(name: str, device: str = "cpu") -> Subject:
         DeviceError: there is no such device.
     """
     check_device(device)
-    if name == "default":
-        weights = load_default()
+    folder = BUNDLED_WEIGHTS if name == "default" else Path(name)
+    if name == "default" or (folder / MODEL_FILE).is_file():
+        weights = load_default(folder)
         plan = IdPlan(ranges=weights.code.ranges)
         decoder = weights.decoder.to(device)
 
@@ -60,8 +62,9 @@ def load_subject(name: str, device: str = "cpu") -> Subject:
             return decoder
 
         spec = decoder.cache_spec(weights.config.num_text, plan.num_steps)
+        shown = name if name == "default" else folder.name
         return Subject(
-            name=name, device=torch.device(device), decoder=held, plan=plan, cache_spec=spec,
+            name=shown, device=torch.device(device), decoder=held, plan=plan, cache_spec=spec,
             base_format="float32", start=plan.num_steps // 2, random=False,
         )  # fmt: skip
     version = name.removeprefix("cube-")

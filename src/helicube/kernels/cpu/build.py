@@ -36,6 +36,8 @@ FLAGS = (
 # The first that the compiler takes: x86, then Arm, then any.
 TARGETS = (("-march=native",), ("-mcpu=native",), ())
 TIMEOUT_S = 300
+# Libraries that stay: of other CPUs that share the folder, and of other versions.
+KEPT = 16
 
 log = logging.getLogger("helicube.kernels")
 
@@ -68,7 +70,7 @@ def build(folder: Path, flags: Sequence[str] | None = None) -> Path:
     key = hashlib.sha256(repr((source_hash(), compiler, FLAGS, targets, cpu_identity())).encode()).hexdigest()[:20]
     library, failure = folder / f"cpu-{key}.so", folder / f"cpu-{key}.failed"
     with _locked(folder / f"cpu-{key}.lock"):
-        if library.is_file():
+        if _is_whole(library):
             return library
         if failure.is_file():
             raise BuildError(failure.read_text(encoding="utf-8"))
@@ -79,7 +81,37 @@ def build(folder: Path, flags: Sequence[str] | None = None) -> Path:
             # Not again at each start.
             failure.write_text(str(error), encoding="utf-8")
             raise
+        _seal(library).write_text(_digest(library), encoding="ascii")
+        _prune(folder)
     return library
+
+
+def _seal(library: Path) -> Path:
+    return library.with_suffix(".sha256")
+
+
+def _digest(library: Path) -> str:
+    return hashlib.sha256(library.read_bytes()).hexdigest()
+
+
+def _is_whole(library: Path) -> bool:
+    """Whether a library is as it was built: loading one that was cut off ends the process."""
+    try:
+        return _seal(library).read_text(encoding="ascii") == _digest(library)
+    except OSError:
+        return False
+
+
+def _prune(folder: Path) -> None:
+    """Forget libraries of older versions; processes that use one keep it."""
+    try:
+        found = sorted(folder.glob("cpu-*.so"), key=lambda path: path.stat().st_mtime)
+        for path in found[:-KEPT]:
+            path.unlink(missing_ok=True)
+            _seal(path).unlink(missing_ok=True)
+    except OSError:
+        # Another process is at it.
+        return
 
 
 def find_compiler() -> Compiler:
