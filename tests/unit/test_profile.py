@@ -30,9 +30,13 @@ def test_parts_of_a_step_add_up(found: tuple[Profile, Path]) -> None:
     # A step of the native kernels is one call; what is left moves ids.
     assert 1 < profile.num_operators < 60
     parts = profile.kernels_s + profile.launches_s + profile.sync_s + profile.host_s
-    # The median of steps against the mean of their parts.
-    assert parts == pytest.approx(profile.profiled_step_s, rel=0.5)
-    assert any("addmm" in name or "linear" in name for name, _ in profile.top)
+    # The median of steps against the mean of their parts, which one step on a busy machine can stretch.
+    assert profile.profiled_step_s / 2 < parts < profile.profiled_step_s * 10
+    times = [seconds for _, seconds in profile.top]
+    assert times == sorted(times, reverse=True)
+    # One native call, or the plain path's products where there is no compiler.
+    work = {"helicube::native_steps", "aten::addmm", "aten::mm"}
+    assert work & {name for name, _ in profile.top}
     assert table(profile).row_count > 15
 
 
