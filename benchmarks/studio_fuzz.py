@@ -106,7 +106,7 @@ def send(port: int, method: str, path: str, body: bytes | None, headers: dict[st
 
 def state(target: Target) -> dict[str, int]:
     """Resident bytes, and open files, of the server; −1 where the system does not tell."""
-    process = Path("/proc") / str(target.child.pid)
+    process = Path("/proc") / str(target.pid)
     if not process.is_dir():
         return {"resident_mb": -1, "open_files": -1}
     pages = int((process / "statm").read_text().split()[1])

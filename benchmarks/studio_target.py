@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -35,10 +38,6 @@ class Target:
 
     @property
     def command(self) -> list[str]:
-        if self.options.small:
-            script = str(Path(__file__).parents[1] / "tests" / "studio" / "small_server.py")
-            more = [str(self.options.step_s), str(self.slots), "1000"]
-            return [sys.executable, script, str(self.folder), str(self.port), *more]
         more = ["--weights", self.options.weights] if self.options.weights else []
         return [sys.executable, "-m", "helicube", "serve", "--data-dir", str(self.folder), "--port", str(self.port),
                 "--slots", str(self.slots), "--queue", "1000", "--jobs-per-minute", "0", "--requests-per-s", "0",
@@ -46,24 +45,50 @@ class Target:
 
     def start(self) -> None:
         """Start, or start again on the same port, and wait until it answers."""
+        self.url = self._fork() if self.options.small else self._spawn()
+        self.port = int(self.url.rstrip("/").rpartition(":")[2])
+
+    def _fork(self) -> str:
+        import small_server
+
+        # Forked from a process that has imported everything: what is measured is not the import of PyTorch.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["small_server"])
+        mine, theirs = context.Pipe(duplex=False)
+        arguments = {"data_dir": str(self.folder), "port": self.port, "step_s": self.options.step_s,
+                     "slots": self.slots, "queue": 1000, "ready": theirs.send}  # fmt: skip
+        self.process = context.Process(target=small_server.run, kwargs=arguments, daemon=True)
+        self.process.start()
+        self.pid = self.process.pid
+        if not mine.poll(120):
+            raise SystemExit("the server did not start within two minutes")
+        return str(mine.recv())
+
+    def _spawn(self) -> str:
         self.child = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.pid = self.child.pid
         assert self.child.stdout is not None
         seen = []
         for line in self.child.stdout:
             seen.append(line)
-            if found := re.search(r"http://[\d.]+:(\d+)", line):
-                self.port, self.url = int(found[1]), found[0]
+            if found := re.search(r"http://[\d.]+:\d+/", line):
                 threading.Thread(target=self.child.stdout.read, daemon=True).start()
-                return
+                return found[0]
         raise SystemExit(f"the server did not start: {''.join(seen)[-2000:]}")
 
+    def _signal(self, sig: signal.Signals) -> None:
+        assert self.pid is not None
+        os.kill(self.pid, sig)
+        if self.options.small:
+            self.process.join(60)
+        else:
+            self.child.wait(60)
+
     def kill(self) -> None:
-        self.child.kill()
-        self.child.wait()
+        self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        self.child.terminate()
-        self.child.wait(60)
+        self._signal(signal.SIGTERM)
 
     @cached_property
     def pipeline(self) -> TextToShape:
@@ -73,9 +98,9 @@ class Target:
             return small_pipeline()
         return load(self.options.weights)
 
-    def expected(self, number: int) -> bytes:
+    def expected(self, number: int, cells: int = 128) -> bytes:
         """The GLB that `helicube generate` writes for that request."""
         asked = request(number)
         sampling = SamplingConfig(temperature=asked["temperature"], top_p=0.9, seed=asked["seed"])
-        made = self.pipeline.generate_many([asked["prompt"]], [sampling], options=MeshOptions())[0]
+        made = self.pipeline.generate_many([asked["prompt"]], [sampling], options=MeshOptions(cells=cells))[0]
         return encode(made.mesh, "glb", name=asked["prompt"][:60])[""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -12,18 +13,21 @@ from helicube.serve.config import Limits, ServeConfig
 from helicube.serve.server import bind, serve
 
 
-def main() -> None:
+def run(*, data_dir: str, port: int, step_s: float, slots: int, queue: int, ready: Callable[[str], None]) -> None:
     torch.set_num_threads(1)
+    limits = Limits(jobs_per_minute=0, requests_per_s=0, queue=queue)
+    config = ServeConfig(data_dir=Path(data_dir), port=port, slots=slots, grace_s=10, limits=limits)
+    serve(config, small_pipeline(step_s), bind(config.host, config.port), ready)
+
+
+def main() -> None:
     data_dir, port, step_s, slots, queue, *_ = [*sys.argv[1:], *["0", "0", "8", "64"][len(sys.argv) - 2 :]]
-    limits = Limits(jobs_per_minute=0, requests_per_s=0, queue=int(queue))
-    config = ServeConfig(data_dir=Path(data_dir), port=int(port), slots=int(slots), grace_s=10, limits=limits)
-    listener = bind(config.host, config.port)
 
     def ready(url: str) -> None:
         sys.stdout.write(f"{url}\n")
         sys.stdout.flush()
 
-    serve(config, small_pipeline(float(step_s)), listener, ready)
+    run(data_dir=data_dir, port=int(port), step_s=float(step_s), slots=int(slots), queue=int(queue), ready=ready)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,3 +153,22 @@ def test_without_the_extra_the_command_says_what_to_install_and_the_client_works
     assert done.stderr.strip().splitlines()[-1].endswith("pip install 'helicube[serve]'")
     assert "Traceback" not in done.stderr
     subprocess.run([sys.executable, "-c", f"{hide}; import helicube; helicube.Client()"], check=True, timeout=60)
+
+
+def test_answers_that_break_off_are_asked_for_again_or_said_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n"
+        answers = [b"", head + b"{", b"nonsense\r\n\r\n", head + b'{"id": "x"}', head + b"{"]
+
+        def answer() -> None:
+            for data in answers:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(data)
+
+        threading.Thread(target=answer, daemon=True).start()
+        client = helicube.Client(f"http://127.0.0.1:{listener.getsockname()[1]}", patience_s=30)
+        assert client.job("x") == {"id": "x"}
+        with pytest.raises(DeviceError, match="broke off"):
+            client.submit("a chair")

@@ -7,6 +7,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -105,7 +106,7 @@ class Client:
                             yield name, json.loads(line[6:])
                             if name == "end":
                                 return
-                except OSError:
+                except (OSError, HTTPException):
                     # Cut off; the state is told anew on the next connection.
                     pass
             time.sleep(0.2)
@@ -120,7 +121,7 @@ class Client:
 
     def cancel(self, job: str) -> None:
         """Cancel a job that is under way, or forget one that has ended."""
-        self._open("DELETE", f"/v1/jobs/{job}").close()
+        self._read("DELETE", f"/v1/jobs/{job}")
 
     def objects(self) -> Iterator[Json]:
         """All finished objects, newest first."""
@@ -132,9 +133,7 @@ class Client:
 
     def file(self, object_id: str, ending: str = "glb") -> bytes:
         """An object as a file: glb, obj, mtl, stl, ply, json or png."""
-        with self._open("GET", f"/v1/objects/{object_id}.{ending}") as answer:
-            data: bytes = answer.read()
-        return data
+        return self._read("GET", f"/v1/objects/{object_id}.{ending}")
 
     def download(self, object_id: str, path: str | Path) -> Path:
         """Write an object to a file of the format that its ending names, an OBJ's library beside it."""
@@ -149,9 +148,21 @@ class Client:
         return path
 
     def _json(self, method: str, path: str, body: Json | None = None) -> Json:
-        with self._open(method, path, body) as answer:
-            found: Json = json.load(answer)
+        found: Json = json.loads(self._read(method, path, body))
         return found
+
+    def _read(self, method: str, path: str, body: Json | None = None) -> bytes:
+        """A whole answer; one that was cut off is asked for again where that changes nothing."""
+        until = time.monotonic() + self.patience_s
+        while True:
+            with self._open(method, path, body) as answer:
+                try:
+                    data: bytes = answer.read()
+                except (OSError, HTTPException) as error:
+                    if method != "GET" or time.monotonic() > until:
+                        raise DeviceError(f"{self.url} broke off in the midst of an answer ({error})") from None
+                else:
+                    return data
 
     def _open(self, method: str, path: str, body: Json | None = None) -> Any:
         """An answer; what passes by itself is waited out."""
@@ -168,7 +179,7 @@ class Client:
                     raise _mistake(error) from None
                 # Its body is not read, so the connection must not linger.
                 error.close()
-            except OSError as error:
+            except (OSError, HTTPException) as error:
                 # A job that was sent may have been accepted before the connection broke: only what changes nothing,
                 # or was refused at the door, is tried again.
                 again_s = 0.5
