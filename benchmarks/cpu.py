@@ -25,7 +25,7 @@ import torch
 from cpu_objects import objects_per_minute, whole_object
 from rich.console import Console
 
-from helicube.engine.metrics import probe_bandwidth
+from helicube.engine.metrics import BandwidthProbe, probe_bandwidth
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import IdPlan
 from helicube.errors import CheckpointError
@@ -40,7 +40,7 @@ PARTS = ("objects", "floor", "batch", "whole", "ablation")
 # The default model's sizes and the order of its ids, where it is not bundled.
 DEFAULT = DecoderConfig(n_layer=6, n_head=4, n_embd=256, shape_model_vocab_size=4672, text_model_embed_dim=256)
 DEFAULT_PLAN = IdPlan(ranges=((4608, 4672),) * 3 + ((0, 4096),) * 216 + ((4096, 4352),) * 6 + ((4352, 4608),) * 27)
-console = Console()
+console = Console(width=max(120, Console().width))
 
 
 def default_subject(model: str) -> Subject:
@@ -57,9 +57,9 @@ def native(form: str) -> Variant:
 def floor(steps: int, repeats: int) -> dict[str, Any]:
     """TPOT over the floor, best of the repeats and all of them."""
     found: dict[str, Any] = {}
-    cube = load_subject("cube-v0.5")
+    cube, probe = load_subject("cube-v0.5"), BandwidthProbe()
     for form in ("bfloat16", "int8", "int4"):
-        rows = [measure_row(cube, native(form), 1, steps) for _ in range(repeats)]
+        rows = [measure_row(cube, native(form), 1, steps, probe) for _ in range(repeats)]
         best = min(rows, key=lambda row: row.floor_ratio)
         found[form] = {
             "tpot_ms": 1e3 * best.tpot_s,
@@ -74,9 +74,9 @@ def floor(steps: int, repeats: int) -> dict[str, Any]:
 
 def batch(steps: int, repeats: int) -> dict[str, Any]:
     """Time per step of eight prompts over that of one, in int8, in turns."""
-    cube, ratios, times = load_subject("cube-v0.5"), [], []
+    cube, probe, ratios, times = load_subject("cube-v0.5"), BandwidthProbe(), [], []
     for _ in range(repeats):
-        one, eight = (measure_row(cube, native("int8"), n, steps).tpot_s for n in (1, 8))
+        one, eight = (measure_row(cube, native("int8"), n, steps, probe).tpot_s for n in (1, 8))
         ratios.append(eight / one)
         times.append((1e3 * one, 1e3 * eight))
     return {"ratio": statistics.median(ratios), "ratios": ratios, "ms_of_one_and_eight": times}
@@ -87,7 +87,7 @@ def ablation(output: Path, steps: int, model: str, quick: bool) -> dict[str, Any
     names = ("default",) if quick else ("default", "cube-v0.5")
     for name in names:
         subject = default_subject(model) if name == "default" else load_subject(name)
-        rows = ablate(subject, batches=(1, 4, 16), num_steps=steps)
+        rows = ablate(subject, batches=(1, 4, 16), num_steps=steps if name == "default" else steps // 2)
         console.print(table(rows))
         found[name] = as_data(rows)
         write_measured(found[name], output / f"ablation-{name}.json")

@@ -40,7 +40,7 @@ def ablation(
     from helicube.pipelines.ablation_subject import load_subject
 
     found = ablate(load_subject(model, device), batches=batches, num_steps=steps)
-    Console().print(table(found))
+    Console(width=max(110, Console().width)).print(table(found))
     if output is not None:
         write_json(found, output)
         click.echo(output)

@@ -20,7 +20,7 @@ from helicube.nn.linear import QuantizedLinear
 MAX_SLOTS = 64
 CACHE_BYTES = 4 << 30
 
-__all__ = ["cache_bytes", "module_bytes", "probe_bandwidth", "resident_bytes", "slots_that_fit"]
+__all__ = ["BandwidthProbe", "cache_bytes", "module_bytes", "probe_bandwidth", "resident_bytes", "slots_that_fit"]
 
 
 def module_bytes(modules: Iterable[nn.Module]) -> int:
@@ -54,30 +54,48 @@ def resident_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def probe_bandwidth(device: torch.device | str = "cpu", *, mebibytes: int = 512, repeats: int = 5) -> float:
-    """Best of a few readings of a buffer far larger than the caches, bytes per second.
+class BandwidthProbe:
+    """Reads a buffer far larger than the caches; keeps it, because making it takes longer than reading it.
 
     On a CPU each byte is read once, by all threads, with the native kernels where there are any; on a GPU a copy reads
     and writes it.
     """
-    on_gpu = torch.device(device).type == "cuda"
-    library = None if on_gpu else load()
-    elements = mebibytes << 18
-    source = (
-        torch.ones(elements, device=device) if library is None else library.memory.zeros((elements,), torch.float32)
-    )
-    target = torch.empty_like(source) if on_gpu else None
-    best = float("inf")
-    for _ in range(repeats + 1):
-        if on_gpu:
-            torch.cuda.synchronize(device)
-        started = time.perf_counter()
-        if target is not None:
-            target.copy_(source)
-            torch.cuda.synchronize(device)
-        elif library is not None:
-            library.read(source.data_ptr(), source.nbytes, torch.get_num_threads(), ctypes.byref(ctypes.c_uint64()))
+
+    def __init__(self, device: torch.device | str = "cpu", *, mebibytes: int = 512) -> None:
+        self.device = torch.device(device)
+        self.library = load() if self.device.type == "cpu" else None
+        elements = mebibytes << 18
+        if self.library is None:
+            self.source = torch.ones(elements, device=device)
         else:
-            source.sum()
-        best = min(best, time.perf_counter() - started)
-    return (2 if on_gpu else 1) * source.nbytes / best
+            self.source = self.library.memory.zeros((elements,), torch.float32)
+        self.target = torch.empty_like(self.source) if self.device.type == "cuda" else None
+
+    def __call__(self, repeats: int = 5) -> float:
+        """Bytes per second, the best of a few readings after one that warms up."""
+        best = float("inf")
+        for _ in range(repeats + 1):
+            self._wait()
+            started = time.perf_counter()
+            self._read()
+            self._wait()
+            best = min(best, time.perf_counter() - started)
+        return (1 if self.target is None else 2) * self.source.nbytes / best
+
+    def _read(self) -> None:
+        if self.target is not None:
+            self.target.copy_(self.source)
+        elif self.library is not None:
+            sum_ = ctypes.byref(ctypes.c_uint64())
+            self.library.read(self.source.data_ptr(), self.source.nbytes, torch.get_num_threads(), sum_)
+        else:
+            self.source.sum()
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def probe_bandwidth(device: torch.device | str = "cpu", *, mebibytes: int = 512, repeats: int = 5) -> float:
+    """Bytes per second that a device reads, or reads and writes in a copy on a GPU."""
+    return BandwidthProbe(device, mebibytes=mebibytes)(repeats)

@@ -16,7 +16,7 @@ from rich.progress import track
 
 from helicube.engine.build import make_engine
 from helicube.engine.engine import Engine
-from helicube.engine.metrics import cache_bytes, module_bytes, probe_bandwidth, resident_bytes
+from helicube.engine.metrics import BandwidthProbe, cache_bytes, module_bytes, resident_bytes
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import Request
 from helicube.kernels.choose import facts_of
@@ -118,7 +118,7 @@ def ablate(subject: Subject, *, batches: Sequence[int], num_steps: int) -> Ablat
     rows: list[AblationRow] = []
     left_out: list[str] = []
     first: dict[int, float] = {}
-    variants = variants_of(subject)
+    variants, probe = variants_of(subject), BandwidthProbe(subject.device)
     for variant in track(variants, description="ablation"):
         alone: float | None = None
         for batch in sorted(batches):
@@ -126,7 +126,7 @@ def ablate(subject: Subject, *, batches: Sequence[int], num_steps: int) -> Ablat
             if alone is not None and alone * batch > ROW_BUDGET_S:
                 left_out.append(f"{variant.name}, batch {batch}")
                 continue
-            row = measure_row(subject, variant, batch, num_steps)
+            row = measure_row(subject, variant, batch, num_steps, probe)
             alone = row.tpot_s / batch if alone is None else alone
             if variant is variants[0]:
                 first[batch] = row.tpot_s
@@ -141,13 +141,13 @@ def ablate(subject: Subject, *, batches: Sequence[int], num_steps: int) -> Ablat
     )
 
 
-def measure_row(subject: Subject, variant: Variant, batch: int, num_steps: int) -> AblationRow:
+def measure_row(subject: Subject, variant: Variant, batch: int, num_steps: int, probe: BandwidthProbe) -> AblationRow:
     """One variant at one batch size, with a probe of the bandwidth on either side."""
     decoder = subject.decoder(variant.options)
     engine = make_engine(decoder, subject.cache_spec, subject.plan, num_slots=batch, options=variant.options)
-    bandwidth = probe_bandwidth(subject.device, repeats=2)
+    bandwidth = probe(2)
     seconds = time_steps(engine, subject, num_steps)
-    bandwidth = max(bandwidth, probe_bandwidth(subject.device, repeats=2))
+    bandwidth = max(bandwidth, probe(2))
     cache = engine.cache
     read = module_bytes(decoder.step_modules())
     read += cache_bytes(cache.spec, cache.rows, subject.start, cache.keys[0].element_size())
