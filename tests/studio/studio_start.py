@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import torch
 from small import small_pipeline
 from starlette.testclient import TestClient
 
@@ -19,6 +20,10 @@ Start = Callable[..., TestClient]
 
 def starter(stack: ExitStack, folder: Path) -> Start:
     """A function that starts a service and gives a client of it, whose `service` is the service."""
+
+    # Several small models at once: threads that wait for each other's cores only slow all of them down.
+    stack.callback(torch.set_num_threads, torch.get_num_threads())
+    torch.set_num_threads(1)
 
     def start(step_s: float = 0.0, data_dir: Path | None = None, limits: Any = None, **settings: Any) -> TestClient:
         free = {"jobs_per_minute": 0.0, "requests_per_s": 0.0}

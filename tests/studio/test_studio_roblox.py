@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,9 @@ def test_luau_module_waits_when_the_queue_is_full(start: Start) -> None:
     lua = lupa.lua51.LuaRuntime()
     client = start(step_s=0.2, slots=1, limits={"queue": 1}, grace_s=0.0)
     for seed in range(2):
-        client.post("/v1/objects", json={"prompt": "a table", "seed": seed, "temperature": 1})
+        assert client.post("/v1/objects", json={"prompt": "a table", "seed": seed, "temperature": 1}).is_success
+        while client.get("/v1/engine").json()["running"] == 0:
+            time.sleep(0.01)
     services = Services(client, lua)
     lua.execute(ROBLOX, services.table())
     service = lua.execute(MODULE.read_text()).new("http://here")

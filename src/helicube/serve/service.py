@@ -56,6 +56,7 @@ class Service:
         self.lock = threading.RLock()
         self.works: dict[str, Work] = {}
         self.stopping = False
+        self.drainer = threading.Thread(target=self._drain, name="helicube-drain", daemon=True)
         engine = pipeline.engine(config.slots, True)
         self.scheduler = Scheduler(engine, self, self._prepare, self.steps.num_shape_ids)
         self.meshes = MeshWorkers(config.mesh_threads)
@@ -83,7 +84,7 @@ class Service:
         """Take no more jobs, and let what is in the slots finish; listeners are then told to go."""
         if not self.stopping:
             self.stopping = True
-            threading.Thread(target=self._drain, name="helicube-drain", daemon=True).start()
+            self.drainer.start()
 
     def _drain(self) -> None:
         self.scheduler.drain()
@@ -98,7 +99,7 @@ class Service:
     def stop(self) -> None:
         """End all threads. What is unfinished keeps its rows, and starts again with the next process."""
         self.begin_stop()
-        self._wait_until_idle()
+        self.drainer.join()
         self.scheduler.stop(timeout_s=5.0)
         self.meshes.stop(timeout_s=5.0)
         self.store.close()
