@@ -16,11 +16,11 @@ import torch.nn.functional as F
 from gpu_timing import Call, Clock, clock_captured, copies_beyond_cache
 from torch import Tensor
 
+from helicube.kernels.sampling_state import SamplingState
 from helicube.kernels.triton.attention import CachedKeys, attend
 from helicube.kernels.triton.linear import linear
 from helicube.kernels.triton.query_key import rotate_and_store
 from helicube.kernels.triton.sampling import sample_ids
-from helicube.kernels.triton.sampling_state import SamplingState
 from helicube.kernels.triton.swiglu import swiglu
 from helicube.kernels.triton.tiles import Tile, tile_for
 from helicube.kernels.triton.weight import KernelWeight, kernel_weight, quantize_fp8

@@ -16,9 +16,9 @@ from torch import Tensor
 from helicube.engine.metrics import cache_bytes
 from helicube.engine.plain_step import PlainStep
 from helicube.engine.runner import CubeRunner
+from helicube.kernels.sampling_state import SamplingState
 from helicube.kernels.triton.cube_weights import cube_weights
 from helicube.kernels.triton.decode_step import DecodeStep, StepWeights
-from helicube.kernels.triton.sampling_state import SamplingState
 from helicube.kernels.triton.weight import quantize_fp8
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.nn.cache import CacheSpec

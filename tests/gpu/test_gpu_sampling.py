@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from helicube.engine.sampling import SamplingConfig, guide, gumbel, request_keys, sample
+from helicube.kernels.sampling_state import SamplingState
 from helicube.kernels.triton.sampling import sample_ids
-from helicube.kernels.triton.sampling_state import SamplingState
 from triton_cases import DEVICE, GPU_ONLY, normal
 
 pytestmark = GPU_ONLY

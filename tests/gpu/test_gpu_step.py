@@ -9,9 +9,9 @@ from helicube.engine.engine import Engine
 from helicube.engine.request import IdPlan, Request
 from helicube.engine.runner import Conditioning, CubeRunner
 from helicube.engine.sampling import SamplingConfig, request_keys
+from helicube.kernels.sampling_state import SamplingState
 from helicube.kernels.triton.cube_weights import cube_weights
 from helicube.kernels.triton.decode_step import DecodeStep
-from helicube.kernels.triton.sampling_state import SamplingState
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from triton_cases import DEVICE, GPU_ONLY, normal, relative_error
 

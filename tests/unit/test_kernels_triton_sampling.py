@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from helicube.engine.sampling import SamplingConfig, guide, gumbel, request_keys, sample
+from helicube.kernels.sampling_state import SamplingState
 from helicube.kernels.triton.sampling import gumbel_plain, sample_ids, sample_ids_plain
-from helicube.kernels.triton.sampling_state import SamplingState
 from triton_cases import DEVICE, normal
 
 N = 6

@@ -18,11 +18,11 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction
 
+from helicube.kernels.sampling_state import SamplingState
 from helicube.kernels.triton.attention import CachedKeys, attend
 from helicube.kernels.triton.linear import linear
 from helicube.kernels.triton.query_key import rotate_and_store
 from helicube.kernels.triton.sampling import sample_ids
-from helicube.kernels.triton.sampling_state import SamplingState
 from helicube.kernels.triton.swiglu import swiglu
 from helicube.kernels.triton.weight import KernelWeight
 

@@ -15,7 +15,7 @@ from helicube.engine.runner import CubeRunner
 from helicube.errors import InputError
 from helicube.kernels.choose import facts_of
 from helicube.kernels.cpu.library import Library, load
-from helicube.kernels.triton.sampling_state import SamplingState
+from helicube.kernels.sampling_state import SamplingState
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.models.cube.formats import hold_matrices
 from helicube.nn.cache import CacheSpec

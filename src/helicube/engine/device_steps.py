@@ -14,7 +14,7 @@ from helicube.engine.options import EngineOptions, Resolved
 from helicube.engine.plain_step import PlainStep
 from helicube.engine.request import IdPlan
 from helicube.engine.runner import CubeRunner
-from helicube.kernels.triton.sampling_state import SamplingState
+from helicube.kernels.sampling_state import SamplingState
 from helicube.nn.quantize import parse_format, quantize
 
 __all__ = ["launch_runner"]
@@ -79,9 +79,5 @@ def _conversion(weights: str) -> Convert | None:
     """Of dense matrices; None leaves them."""
     if weights == "auto":
         return None
-    if weights == "fp8":
-        from helicube.kernels.triton.weight import quantize_fp8
-
-        return quantize_fp8
     form = parse_format(weights)
     return lambda weight_NK: quantize(weight_NK, form)

@@ -16,7 +16,7 @@ from helicube.engine.kv_cache import KVCache
 from helicube.engine.request import Request
 from helicube.engine.runner import CubeRunner
 from helicube.engine.sampling import request_keys
-from helicube.kernels.triton.sampling_state import SamplingState
+from helicube.kernels.sampling_state import SamplingState
 
 __all__ = ["LaunchRunner", "Steps"]
 

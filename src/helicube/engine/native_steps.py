@@ -9,7 +9,7 @@ from helicube.engine.kv_cache import KVCache
 from helicube.engine.request import IdPlan
 from helicube.kernels.cpu.library import Library
 from helicube.kernels.cpu.stack import DecodeStack
-from helicube.kernels.triton.sampling_state import SamplingState
+from helicube.kernels.sampling_state import SamplingState
 from helicube.models.cube.decode_stack import decode_stack
 from helicube.models.cube.decoder import CubeDecoder
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from helicube.engine.kv_cache import KVCache
 from helicube.engine.sampling import guide, gumbel, sample
-from helicube.kernels.triton.sampling_state import SamplingState
+from helicube.kernels.sampling_state import SamplingState
 from helicube.models.cube.decoder import CubeDecoder
 
 __all__ = ["PlainStep", "advance"]

@@ -20,7 +20,7 @@ from helicube.kernels.cpu.attention import ROTARY, NewToken, attend_token, cache
 from helicube.kernels.cpu.library import Library
 from helicube.kernels.cpu.matrix import PackedMatrix
 from helicube.kernels.cpu.products import Norm, gate_up, linear, linear_group, linear_range, rows_record
-from helicube.kernels.triton.sampling_state import SamplingState
+from helicube.kernels.sampling_state import SamplingState
 
 __all__ = ["DecodeStack", "StackConfig", "StackLayer"]
 

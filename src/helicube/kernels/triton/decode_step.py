@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from helicube.kernels.sampling_state import SamplingState
 from helicube.kernels.triton.attention import CachedKeys, attend_split, split_count
 from helicube.kernels.triton.linear import linear
 from helicube.kernels.triton.merge import merge
 from helicube.kernels.triton.query_key import rotate_and_store
 from helicube.kernels.triton.sampling import sample_ids
-from helicube.kernels.triton.sampling_state import SamplingState
 from helicube.kernels.triton.swiglu import swiglu
 from helicube.kernels.triton.weight import KernelWeight
 

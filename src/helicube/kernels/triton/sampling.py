@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from helicube.kernels.triton.sampling_state import SamplingState
+from helicube.kernels.sampling_state import SamplingState
 
 __all__ = ["gumbel_plain", "sample_ids", "sample_ids_plain"]
 
