@@ -243,3 +243,15 @@ def test_an_interrupted_batch_leaves_the_engine_usable() -> None:
 def test_every_sampling_is_covered() -> None:
     requests: list[Request] = make_requests(make_decoder(), LENGTHS)
     assert {r.sampling for r in requests} == set(SAMPLINGS)
+
+
+def test_ids_can_be_looked_at_before_a_request_is_done() -> None:
+    decoder = make_decoder()
+    (request,) = make_requests(decoder, (20,))
+    (whole,) = ids_of(launching_engine(decoder, 1, steps_per_launch=4), [request])
+    engine = launching_engine(decoder, 1, steps_per_launch=4)
+    handle = engine.join(request)
+    engine.step()
+    engine.step()
+    assert engine.slots[0].chosen == []
+    assert engine.chosen(handle) == whole[:8]

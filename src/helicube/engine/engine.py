@@ -163,11 +163,20 @@ class Engine:
         """Free a request's slot; the last slot in use takes its place."""
         index = next(i for i, slot in enumerate(self.slots) if slot.handle == handle)
         last = self.slots.pop()
-        if index < len(self.slots):
-            self.runner.move(len(self.slots), index, last.num_fed)
-            self.slots[index] = last
-        elif isinstance(self.runner, LaunchRunner):
-            self.runner.free([index])
+        with device_faults("a decode step"):
+            if index < len(self.slots):
+                self.runner.move(len(self.slots), index, last.num_fed)
+                self.slots[index] = last
+            elif isinstance(self.runner, LaunchRunner):
+                self.runner.free([index])
+
+    def chosen(self, handle: int) -> list[int]:
+        """Ids that a request has chosen so far; waits for the device where it chooses ahead of the host."""
+        index, slot = next((i, slot) for i, slot in enumerate(self.slots) if slot.handle == handle)
+        if len(slot.chosen) == slot.num_fed or not isinstance(self.runner, LaunchRunner):
+            return slot.chosen
+        with device_faults("a decode step"):
+            return self.runner.read(index)[0]
 
     def seek(self, step: int) -> None:
         """Let all slots in use stand where `step` ids were chosen, whatever the cache holds: for measurements."""
@@ -217,7 +226,8 @@ class Engine:
         slots = range(len(self.slots))
         self.slots.clear()
         if isinstance(self.runner, LaunchRunner) and slots:
-            self.runner.free(slots)
+            with device_faults("a decode step"):
+                self.runner.free(slots)
 
     def _advance(self, slot: _Slot, value: int, sound: bool) -> Result | None:
         """Book a chosen id; the result if that ends the request."""

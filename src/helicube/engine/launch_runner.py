@@ -40,7 +40,7 @@ class Event(Protocol):
 
 
 class LaunchRunner:
-    """A Cube decoder's slots, cache and sampling state on one device.
+    """A Cube decoder's slots, cache and sampling state on one device. What fails on it, the engine puts into words.
 
     Args:
         runner: whose prefill and cache are used.
@@ -75,29 +75,27 @@ class LaunchRunner:
 
     def start(self, slot: int, request: Request) -> None:
         """Take a request into a slot."""
-        with device_faults("taking in a prompt"):
-            first = self.runner.start(slot, request.prompt)
-            sampling = request.sampling
-            self.state.start(
-                slot,
-                first,
-                request.num_tokens,
-                guidance=sampling.guidance_scale,
-                temperature=sampling.temperature,
-                top_p=sampling.top_p,
-                key=int(request_keys([sampling])),
-                forced=request.forced,
-            )
+        first = self.runner.start(slot, request.prompt)
+        sampling = request.sampling
+        self.state.start(
+            slot,
+            first,
+            request.num_tokens,
+            guidance=sampling.guidance_scale,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            key=int(request_keys([sampling])),
+            forced=request.forced,
+        )
 
     def launch(self, num_slots: int, limit: int) -> int:
         """Steps, `limit` at most, that the first slots are about to make. Waits only where the host is far ahead."""
         count = min(self.steps_per_launch, limit)
-        with device_faults("a decode step"):
-            self.steps(num_slots, count)
-            self.failed.copy_(self.state.failed, non_blocking=True)
-            self.in_flight.append(self._mark())
-            while len(self.in_flight) > MAX_AHEAD:
-                self.in_flight.popleft().synchronize()
+        self.steps(num_slots, count)
+        self.failed.copy_(self.state.failed, non_blocking=True)
+        self.in_flight.append(self._mark())
+        while len(self.in_flight) > MAX_AHEAD:
+            self.in_flight.popleft().synchronize()
         return count
 
     def seek(self, slot: int, step: int) -> None:
@@ -118,26 +116,23 @@ class LaunchRunner:
 
     def read(self, slot: int) -> tuple[list[int], int]:
         """Ids that a slot has chosen so far, and 1 + the step whose logits were not finite or 0. Waits."""
-        with device_faults("a decode step"):
-            row = torch.cat([self.state.steps[slot, None], self.state.failed[slot, None], self.state.ids[slot]])
-            steps, failed, *ids = row.tolist()
-            if failed:
-                # What is not a number would outlive the request in slots that a plain step masks but reads.
-                self.runner.cache.clear(slot * self.copies, self.copies)
+        row = torch.cat([self.state.steps[slot, None], self.state.failed[slot, None], self.state.ids[slot]])
+        steps, failed, *ids = row.tolist()
+        if failed:
+            # What is not a number would outlive the request in slots that a plain step masks but reads.
+            self.runner.cache.clear(slot * self.copies, self.copies)
         return ids[: failed - 1 if failed else max(steps, 0)], failed
 
     def move(self, source: int, target: int, length: int) -> None:
         """Move a slot's state, `length` ids fed, over another slot's; the source becomes free."""
-        with device_faults("a decode step"):
-            self.runner.move(source, target, length)
-            self.state.move(source, target)
-            self.state.stop(source)
+        self.runner.move(source, target, length)
+        self.state.move(source, target)
+        self.state.stop(source)
 
     def free(self, slots: Sequence[int]) -> None:
         """Nothing more is chosen in these slots."""
-        with device_faults("a decode step"):
-            for slot in slots:
-                self.state.stop(slot)
+        for slot in slots:
+            self.state.stop(slot)
 
     def _mark(self) -> Event:
         if self.device.type != "cuda":

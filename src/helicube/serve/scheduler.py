@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helicube.engine.engine import Engine
-from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.request import Request, Result
 from helicube.errors import DecodeError, HelicubeError
 from helicube.serve.work import Work
@@ -168,13 +167,10 @@ class Scheduler:
             elif not work.cancelled:
                 work.ids = np.asarray(result.ids.numpy(), dtype=np.int64)
                 self.listener.decoded(work)
-        for index, slot in enumerate(self.engine.slots):
+        for slot in self.engine.slots:
             work, needed = self.running[slot.handle], self.num_shape_ids
             if needed is not None and not work.shape_told and slot.num_fed >= needed:
                 work.shape_told = True
-                chosen, runner = slot.chosen, self.engine.runner
-                if len(chosen) < needed and isinstance(runner, LaunchRunner):
-                    # The device chooses ahead of the host: it is looked at once for the preview's sake.
-                    chosen, _ = runner.read(index)
-                self.listener.shape_known(work, np.array(chosen[:needed], dtype=np.int64))
+                chosen = self.engine.chosen(slot.handle)[:needed]
+                self.listener.shape_known(work, np.array(chosen, dtype=np.int64))
             self.listener.stepped(work)
