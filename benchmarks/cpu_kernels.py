@@ -33,7 +33,7 @@ from helicube.kernels.cpu import attention, products
 from helicube.kernels.cpu.library import Library, describe, load
 from helicube.kernels.cpu.matrix import pack
 from helicube.kernels.cpu.products import Norm
-from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.decoder import CubeDecoder, DecoderConfig, Places
 from helicube.nn.quantize import parse_format
 
 # Larger than any cache of a CPU of today that one guest may use.
@@ -251,13 +251,13 @@ def eager_step(bench: Bench, all_rows: list[int]) -> None:
                 _Filled(k[:, :, : SMALL.keys], v[:, :, : SMALL.keys])
                 for k, v in _caches(bench.library, SMALL, rows, dtype)
             ]
-            ids, rotary = torch.zeros(rows, 1, dtype=torch.int64), decoder.rotary(1)
+            ids, places = torch.zeros(rows, 1, dtype=torch.int64), decoder.places(1)
 
             def run(
-                decoder: CubeDecoder = decoder, ids: Tensor = ids, rotary: Tensor = rotary, caches: Any = caches
+                decoder: CubeDecoder = decoder, ids: Tensor = ids, places: Places = places, caches: Any = caches
             ) -> None:
                 with torch.inference_mode():
-                    decoder.decode(ids, rotary, caches)
+                    decoder.decode(ids, places, caches)
 
             bench.measure("default", f"eager {str(dtype).removeprefix('torch.')} step", rows, run)
 

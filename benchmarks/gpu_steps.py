@@ -75,7 +75,7 @@ def weights_of(decoder: CubeDecoder, form: str, tokens: int) -> StepWeights:
     c = decoder.config
     return cube_weights(
         decoder.state_dict(),
-        decoder.rotary(tokens, DEVICE),
+        decoder.places(tokens).rotary,
         num_heads=c.n_head,
         prefix_slots=NUM_TEXT + int(c.use_bbox),
         eps=c.eps,
@@ -157,7 +157,7 @@ def time_plain_graph(decoder: CubeDecoder, batch: int, tokens: int) -> StepRow:
     runner = CubeRunner(decoder, spec, num_slots=batch)
     state = SamplingState.empty(batch, 2, tokens, [(0, decoder.config.shape_model_vocab_size)], DEVICE)
     started = time.perf_counter()
-    graph = capture([PlainStep(decoder, runner.cache, runner.table, state)])
+    graph = capture([PlainStep(decoder, runner.cache, runner.places, state)])
     setup_s = time.perf_counter() - started
     about = replace(_about_plain(decoder, spec, batch), mode="torch graph")
     row = measure_step(graph.replay, lambda at: _fill(state, decoder.config, tokens, at), about)

@@ -27,7 +27,7 @@ SAMPLINGS = (
 def make_decoder(n_head: int = 2) -> CubeDecoder:
     torch.manual_seed(0)
     config = DecoderConfig(n_layer=1, n_single_layer=1, n_head=n_head, n_embd=32, shape_model_vocab_size=VOCAB,
-                           shape_model_embed_dim=4, text_model_embed_dim=8)  # fmt: skip
+                           shape_model_embed_dim=4, text_model_embed_dim=8, num_positions=MAX_TOKENS)  # fmt: skip
     return CubeDecoder(config).eval().requires_grad_(False)
 
 
@@ -56,7 +56,7 @@ def make_requests(decoder: CubeDecoder, lengths: tuple[int, ...]) -> list[Reques
 
 def plain_engine(decoder: CubeDecoder, slots: int = 1, *, guided: bool = True) -> Engine:
     runner = CubeRunner(decoder, decoder.cache_spec(NUM_TEXT, MAX_TOKENS), num_slots=slots, guided=guided)
-    return Engine(runner, PLAN, device=runner.table.device)
+    return Engine(runner, PLAN, device=runner.decoder.device)
 
 
 def launching_engine(
@@ -72,7 +72,7 @@ def launching_engine(
     runner = CubeRunner(decoder, decoder.cache_spec(NUM_TEXT, MAX_TOKENS), num_slots=slots, guided=guided)
     resolved = Resolved(kernels=Choice(implementation=implementation, reason=""), graph=True, graph_reason="")
     options = EngineOptions(steps_per_launch=steps_per_launch, weights=weights)
-    return Engine(launch_runner(runner, PLAN, options, resolved), PLAN, device=runner.table.device)
+    return Engine(launch_runner(runner, PLAN, options, resolved), PLAN, device=runner.decoder.device)
 
 
 def runner_of(engine: Engine) -> LaunchRunner:

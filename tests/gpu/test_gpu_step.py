@@ -47,7 +47,7 @@ class Case:
         self.runner = CubeRunner(decoder, self.spec, num_slots=len(CONFIGS))
         self.state = SamplingState.empty(len(CONFIGS), 2, NUM_STEPS, [(0, WIDTH)], DEVICE)
         weights = cube_weights(
-            decoder.state_dict(), decoder.rotary(NUM_STEPS, DEVICE), num_heads=CONFIG.n_head, prefix_slots=NUM_TEXT + 1
+            decoder.state_dict(), decoder.places(NUM_STEPS).rotary, num_heads=CONFIG.n_head, prefix_slots=NUM_TEXT + 1
         )
         cache = self.runner.cache
         self.step = DecodeStep(weights, cache.keys, cache.values, self.state, max_width=WIDTH)

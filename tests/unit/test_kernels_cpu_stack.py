@@ -21,8 +21,9 @@ NUM_TEXT, MAX_TOKENS = 5, 24
 def tiny_decoder() -> CubeDecoder:
     torch.manual_seed(0)
     config = DecoderConfig(
-        n_layer=3, n_single_layer=2, n_head=4, n_embd=96, shape_model_vocab_size=200, text_model_embed_dim=16
-    )
+        n_layer=3, n_single_layer=2, n_head=4, n_embd=96, shape_model_vocab_size=200, text_model_embed_dim=16,
+        num_positions=MAX_TOKENS,
+    )  # fmt: skip
     return CubeDecoder(config).eval().requires_grad_(False)
 
 
@@ -44,8 +45,8 @@ def bound_stack(stack: DecodeStack, cache: KVCache) -> DecodeStack:
 
 
 def layer_by_layer(decoder: CubeDecoder, ids_R: Tensor, lengths: Sequence[int], cache: KVCache) -> Tensor:
-    rotary = decoder.rotary(MAX_TOKENS)[list(lengths)][:, None, None]
-    return decoder.decode(ids_R[:, None], rotary, cache.layers(lengths))[:, 0]
+    places = decoder.places(MAX_TOKENS).rows(torch.tensor(lengths))
+    return decoder.decode(ids_R[:, None], places, cache.layers(lengths))[:, 0]
 
 
 @pytest.mark.parametrize("target", TARGETS)

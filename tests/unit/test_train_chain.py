@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,13 +16,14 @@ from helicube.models.cube.lattice import LatticeConfig
 from helicube.models.cube.lattice_colors import ColorConfig
 from helicube.pipelines.shape_model import DefaultModel, load_model
 from helicube.train.decoder_task import DecoderTaskConfig
+from helicube.train.factored_decoder import shared_rows
 from helicube.train.items import load_items, split_unseen
 from helicube.train.lattice_task import LatticeTaskConfig
 from helicube.train.loop import LoopConfig
 from helicube.train.procedural import generate_many
 from helicube.train.runs import TokenizerRuns, bundle, load_code, load_state, train_colors, train_decoder, train_shape
 from helicube.train.shards import prepare_shards
-from helicube.train.token_set import tokenize_items
+from helicube.train.token_set import kept_tokens, tokenize_items
 
 SHAPE = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
 COLOR = ColorConfig(palette_size=3, width=16, num_heads=2, num_layers=1)
@@ -95,6 +98,26 @@ def test_the_bundle_holds_the_averaged_weights_and_loads(runs: Path, tmp_path: P
     model = load_model(tmp_path)
     assert isinstance(model, DefaultModel)
     assert model.num_text == 16
-    average = load_state(runs / "decoder")["average"]["transformer.wte.weight"]
+    average = load_state(runs / "decoder")["average"]
     # bfloat16 keeps eight bits.
-    torch.testing.assert_close(model.decoder.transformer.wte.weight, average, rtol=1 / 256, atol=0)
+    positions = average["decoder.transformer.wpe.weight"]
+    assert positions.any(), "the vectors of positions start at zero, and are trained"
+    assert model.decoder.transformer.wpe is not None
+    torch.testing.assert_close(model.decoder.transformer.wpe.weight, positions, rtol=1 / 256, atol=0)
+    table, own = model.decoder.transformer.wte.weight, average["decoder.transformer.wte.weight"]
+    rows = own + shared_rows(model.code, len(table)) @ average["shared_in.weight"]
+    torch.testing.assert_close(table, rows, rtol=1 / 256, atol=1e-6)
+
+
+def test_tokens_are_kept_for_the_same_tokenizer_alone(runs: Path, items: Path, tmp_path: Path) -> None:
+    code = load_code(TokenizerRuns(shape=runs / "shape", colors=runs / "colors"))
+    _, unseen = split_unseen(load_items(items))
+    first = kept_tokens(code, unseen, tmp_path / "tokens.npz")
+    written = (tmp_path / "tokens.npz").stat().st_mtime_ns
+    again = kept_tokens(code, unseen, tmp_path / "tokens.npz")
+    assert (tmp_path / "tokens.npz").stat().st_mtime_ns == written
+    for field in fields(first):
+        assert np.array_equal(getattr(first, field.name), getattr(again, field.name)), field.name
+    code.shape.encoder.c_in.weight.mul_(-1)
+    other = kept_tokens(code, unseen, tmp_path / "tokens.npz")
+    assert not np.array_equal(first.shape_ids, other.shape_ids)

@@ -32,7 +32,7 @@ def launch_runner(runner: CubeRunner, plan: IdPlan, options: EngineOptions, reso
     Raises:
         DeviceError: out of memory, or the device cannot run the kernels.
     """
-    device = runner.table.device
+    device = runner.decoder.device
     with device_faults("the set-up of the engine"), torch.inference_mode():
         state = SamplingState.empty(
             runner.num_slots, runner.copies, runner.cache.spec.max_tokens, plan.ranges, device=device
@@ -54,7 +54,7 @@ def launch_runner(runner: CubeRunner, plan: IdPlan, options: EngineOptions, reso
 
 
 def _plain_steps(runner: CubeRunner, state: SamplingState) -> Callable[[int], Step]:
-    return lambda size: PlainStep(runner.decoder, runner.cache, runner.table, state.first(size))
+    return lambda size: PlainStep(runner.decoder, runner.cache, runner.places, state.first(size))
 
 
 def _triton_steps(runner: CubeRunner, state: SamplingState, plan: IdPlan, weights: str) -> Callable[[int], Step]:
@@ -65,7 +65,7 @@ def _triton_steps(runner: CubeRunner, state: SamplingState, plan: IdPlan, weight
     config, cache = runner.decoder.config, runner.cache
     step_weights = cube_weights(
         runner.decoder.state_dict(),
-        runner.table,
+        runner.places.rotary,
         num_heads=config.n_head,
         prefix_slots=cache.spec.layers[0].num_prefix,
         eps=config.eps,

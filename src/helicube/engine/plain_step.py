@@ -14,7 +14,7 @@ from torch import Tensor
 from helicube.engine.kv_cache import KVCache
 from helicube.engine.sampling import guide, gumbel, sample
 from helicube.kernels.sampling_state import SamplingState
-from helicube.models.cube.decoder import CubeDecoder
+from helicube.models.cube.decoder import CubeDecoder, Places
 
 __all__ = ["PlainStep", "advance"]
 
@@ -23,12 +23,12 @@ class PlainStep:
     """A step of the first R rows of a cache.
 
     Args:
-        table: (P, d/2, 2) rotary table.
+        places: all positions of the cache.
     """
 
-    def __init__(self, decoder: CubeDecoder, cache: KVCache, table: Tensor, state: SamplingState) -> None:
-        self.decoder, self.cache, self.table, self.state = decoder, cache, table, state
-        self.rows = torch.arange(len(state.tokens), device=table.device)
+    def __init__(self, decoder: CubeDecoder, cache: KVCache, places: Places, state: SamplingState) -> None:
+        self.decoder, self.cache, self.places, self.state = decoder, cache, places, state
+        self.rows = torch.arange(len(state.tokens), device=decoder.device)
 
     def __call__(self) -> None:
         advance(self.state, self.logits())
@@ -36,10 +36,9 @@ class PlainStep:
     def logits(self) -> Tensor:
         """(R, V) after the tokens of the state."""
         # A free row computes something at place 0, which nobody reads and the next prompt overwrites.
-        places = self.state.positions.clamp_min(0).long()
-        rotary = self.table[places][:, None, None]
-        layers = [_StaticRows(self.cache, i, self.rows, places) for i in range(len(self.cache.keys))]
-        return self.decoder.decode(self.state.tokens[:, None], rotary, layers)[:, -1]
+        positions = self.state.positions.clamp_min(0).long()
+        layers = [_StaticRows(self.cache, i, self.rows, positions) for i in range(len(self.cache.keys))]
+        return self.decoder.decode(self.state.tokens[:, None], self.places.rows(positions), layers)[:, -1]
 
 
 class _StaticRows:

@@ -69,7 +69,7 @@ class CubeRunner:
         device, dtype = decoder.device, decoder.dtype
         self.cache = store or KVCache(spec, num_slots * self.copies, device=device, dtype=dtype)
         self.prefix = PrefixFiller(decoder, self.cache, self.copies)
-        self.table = decoder.rotary(spec.max_tokens, device)
+        self.places = decoder.places(spec.max_tokens)
         self.step_rows = step_rows
         # Ids fed so far, only where nothing is cached.
         self.history: list[list[int]] | None = None if cache else [[] for _ in range(num_slots)]
@@ -87,22 +87,21 @@ class CubeRunner:
         if self.step_rows is not None:
             return self.step_rows(fed, torch.tensor(lengths).repeat_interleave(self.copies))
         if min(lengths) == max(lengths):
-            rotary = self.table[lengths[0] : lengths[0] + 1]
+            places = self.places.range(lengths[0], lengths[0] + 1)
         else:
-            places = torch.tensor(lengths, device=ids_A.device).repeat_interleave(self.copies)
-            rotary = self.table[places][:, None, None]  # (A·C, 1, 1, d/2, 2)
+            places = self.places.rows(torch.tensor(lengths, device=ids_A.device).repeat_interleave(self.copies))
         rows = [length for length in lengths for _ in range(self.copies)]
-        return self.decoder.decode(fed[:, None], rotary, self.cache.layers(rows))[:, -1]
+        return self.decoder.decode(fed[:, None], places, self.cache.layers(rows))[:, -1]
 
     def _recompute(self, ids: list[int], history: list[list[int]]) -> Tensor:
         """Logits without what was cached: every slot's whole sequence anew."""
         logits = []
         for slot, new in enumerate(ids):
             history[slot].append(new)
-            fed = torch.tensor([history[slot]] * self.copies, device=self.table.device)
+            fed = torch.tensor([history[slot]] * self.copies, device=self.decoder.device)
             count = fed.shape[1]
             layers = self.cache.layers([0] * self.copies, count, slot * self.copies)
-            logits.append(self.decoder.decode(fed, self.table[:count], layers)[:, -1])
+            logits.append(self.decoder.decode(fed, self.places.range(0, count), layers)[:, -1])
         return torch.cat(logits)
 
     def seek(self, slot: int, step: int) -> None:

@@ -16,6 +16,7 @@ from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice_code import LatticeCode, box_ids
 from helicube.models.cube.palette import UNUSED, color_ids
 from helicube.models.cube.text import TextEncoder
+from helicube.train.factored_decoder import FactoredDecoder, shared_rows
 from helicube.train.shards import ItemInfo
 from helicube.train.token_set import TokenSet
 
@@ -53,7 +54,7 @@ class DecoderTaskConfig:
 class DecoderTask:
     """Cross-entropy of each id among those that may stand there."""
 
-    model: CubeDecoder
+    model: FactoredDecoder
 
     def __init__(
         self,
@@ -68,8 +69,11 @@ class DecoderTask:
         device: str = "cpu",
     ) -> None:
         torch.manual_seed(0)
-        self.model = CubeDecoder(decoder).to(device)
-        nn.init.normal_(self.model.transformer.wte.weight, std=0.02 * decoder.n_embd**0.5)
+        cube = CubeDecoder(decoder)
+        nn.init.normal_(cube.transformer.wte.weight, std=0.02 * decoder.n_embd**0.5)
+        if cube.transformer.wpe is not None:
+            nn.init.zeros_(cube.transformer.wpe.weight)
+        self.model = FactoredDecoder(cube, shared_rows(code, decoder.vocab_size)).to(device)
         self.config, self.code, self.text, self.captioner = config, code, text, captioner
         self.train, self.unseen, self.device = train, unseen, device
         self.weights = class_weights(train.infos)
@@ -79,7 +83,7 @@ class DecoderTask:
 
     def describe(self) -> dict[str, Any]:
         task = {name: value for name, value in asdict(self.config).items() if name != "compiled"}
-        return {"model": asdict(self.model.config), "task": task, "ids": list(map(list, self.spans))}
+        return {"model": asdict(self.model.decoder.config), "task": task, "ids": list(map(list, self.spans))}
 
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:  # noqa: ARG002 - Task's
         chosen = rng.choice(len(self.train), self.config.batch, p=self.weights)
@@ -91,7 +95,7 @@ class DecoderTask:
     @torch.no_grad()
     def evaluate(self, model: nn.Module) -> dict[str, float]:
         """Negative log-likelihood per id of unseen objects, by kind."""
-        assert isinstance(model, CubeDecoder)
+        assert isinstance(model, FactoredDecoder)
         rng = np.random.default_rng(0)
         chosen = rng.choice(len(self.unseen), min(self.config.eval_rows, len(self.unseen)), replace=False)
         sums: dict[str, float] = {}
@@ -110,17 +114,19 @@ class DecoderTask:
         states = self.text.encode(captions).padded(self.config.num_text).states
         return tuple(t.to(self.device) for t in (torch.from_numpy(ids), states, torch.from_numpy(boxes)))  # type: ignore[return-value]
 
-    def _losses(self, model: CubeDecoder, ids: Tensor, states: Tensor, boxes: Tensor) -> Tensor:
+    def _losses(self, model: FactoredDecoder, ids: Tensor, states: Tensor, boxes: Tensor) -> Tensor:
         """Mean negative log-likelihood per kind of id, (4,)."""
         if model.training and self.config.dropout_text:
             keep = torch.rand(states.shape[:2], device=states.device) >= self.config.dropout_text
             keep[:, 0] = True
             states = states * keep.unsqueeze(-1)
-        bos = torch.full_like(ids[:, :1], model.config.bos_id)
-        hidden = model.whole(torch.cat([bos, ids[:, :-1]], dim=1), model.condition(states, boxes))
+        decoder, head = model.decoder, model.head()
+        bos = torch.full_like(ids[:, :1], decoder.config.bos_id)
+        x = F.embedding(torch.cat([bos, ids[:, :-1]], dim=1), model.table())
+        hidden = decoder.whole(x, decoder.condition(states, boxes))
         losses = []
         for start, end, low, high in self.spans:
-            logits = F.linear(hidden[:, start:end], model.lm_head.weight[low:high])
+            logits = F.linear(hidden[:, start:end], head[low:high])
             losses.append(F.cross_entropy(logits.flatten(0, 1), (ids[:, start:end] - low).flatten()))
         return torch.stack(losses)
 

@@ -20,10 +20,11 @@ from helicube.train.captioner import augmented_caption
 from helicube.train.color_task import ColorTask, ColorTaskConfig
 from helicube.train.cube_task import CubeTask, CubeTaskConfig, small_cube
 from helicube.train.decoder_task import DecoderTask, DecoderTaskConfig
+from helicube.train.factored_decoder import FactoredDecoder, shared_rows
 from helicube.train.items import load_items, split_unseen
 from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig, train
-from helicube.train.token_set import tokenize_items
+from helicube.train.token_set import kept_tokens, tokenize_items
 
 __all__ = ["bundle", "train_colors", "train_cube_baseline", "train_decoder", "train_shape"]
 
@@ -74,9 +75,12 @@ def train_decoder(
         shape_model_vocab_size=code.num_ids,
         shape_model_embed_dim=len(code.shape.config.levels),
         text_model_embed_dim=text.width,
+        num_positions=len(code.ranges),
     )
     items, unseen = split_unseen(load_items(items_folder))
-    tokens, unseen_tokens = tokenize_items(code, items), tokenize_items(code, unseen)
+    loop.out.mkdir(parents=True, exist_ok=True)
+    tokens = kept_tokens(code, items, loop.out / "tokens.npz")
+    unseen_tokens = tokenize_items(code, unseen)
     del items, unseen
     train(
         DecoderTask(
@@ -97,12 +101,12 @@ def bundle(tokenizer: TokenizerRuns, decoder_run: Path, out: Path) -> Path:
     """Write the averaged weights of three runs as one model file; its path."""
     state = load_state(decoder_run)
     config = DecoderConfig(**state["description"]["model"])
-    decoder = CubeDecoder(config)
-    decoder.load_state_dict(state["average"])
     code = load_code(tokenizer)
+    factored = FactoredDecoder(CubeDecoder(config), shared_rows(code, config.vocab_size))
+    factored.load_state_dict(state["average"])
     num_text = state["description"]["task"]["num_text"]
     whole = DefaultConfig(shape=code.shape.config, color=code.paint.config, decoder=config, num_text=num_text)
-    return save_default(DefaultWeights(config=whole, code=code, decoder=decoder), out)
+    return save_default(DefaultWeights(config=whole, code=code, decoder=factored.folded()), out)
 
 
 def load_code(runs: TokenizerRuns) -> LatticeCode:

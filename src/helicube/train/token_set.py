@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +16,7 @@ from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.palette import find_palette
 from helicube.train.shards import ItemInfo, ItemSet
 
-__all__ = ["TokenSet", "tokenize_items"]
+__all__ = ["TokenSet", "kept_tokens", "tokenize_items"]
 
 # Items encoded at once.
 BATCH = 32
@@ -37,6 +39,32 @@ class TokenSet:
 
     def __len__(self) -> int:
         return len(self.infos)
+
+
+def kept_tokens(code: LatticeCode, items: ItemSet, path: Path) -> TokenSet:
+    """The tokens of all items, read from a file where it has them already, else encoded and written to it."""
+    key = _key(code, items)
+    if path.is_file():
+        with np.load(path) as kept:
+            if str(kept["key"]) == key:
+                return TokenSet(infos=items.infos, **{name: kept[name] for name in kept.files if name != "key"})
+    tokens = tokenize_items(code, items)
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as stream:
+        arrays = {f.name: getattr(tokens, f.name) for f in fields(TokenSet) if f.name != "infos"}
+        np.savez_compressed(stream, allow_pickle=False, key=np.array(key), **arrays)
+    partial.replace(path)
+    return tokens
+
+
+def _key(code: LatticeCode, items: ItemSet) -> str:
+    """Changes with the tokenizer and with the items."""
+    digest = hashlib.sha256()
+    for name, tensor in code.state_dict().items():
+        digest.update(name.encode() + tensor.numpy().tobytes())
+    for array in (items.bits, items.points, items.colors, items.extents):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 @torch.inference_mode()

@@ -26,7 +26,7 @@ __all__ = ["DecodeStack", "StackConfig", "StackLayer"]
 
 # native/types.h, Cache, Step. A Layer is matrices, numbers and pointers in turn.
 CACHE: Final = struct.Struct("=5q")
-STEP: Final = struct.Struct("=qq6qdddqq3q3q3qqqq3q")
+STEP: Final = struct.Struct("=qq6qdddqq3qq3q3qqqq3q")
 SAMPLER: Final = struct.Struct("=17q")
 NO_MATRIX: Final = bytes(56)
 
@@ -69,6 +69,7 @@ class DecodeStack:
     Args:
         embedding_VD: float32 or bf16.
         table: rotary table, (positions, d/2, 2) float32.
+        added_PD: what is added to a token at each position, float32, or None.
     """
 
     def __init__(
@@ -80,10 +81,13 @@ class DecodeStack:
         embedding_VD: Tensor,
         head: PackedMatrix,
         table: Tensor,
+        added_PD: Tensor | None = None,
     ) -> None:
         self.library, self.config, self.layers = library, config, list(layers)
         self.embedding, self.head = embedding_VD, head
         self.table = table.float().contiguous()
+        self.added = None if added_PD is None else added_PD.float().contiguous()
+        assert self.added is None or self.added.shape == (len(table), config.width), "one row per position"
         assert embedding_VD.stride(1) == 1, "rows of the token table are contiguous"
         for layer in layers:
             _check_shapes(config, layer)
@@ -160,6 +164,7 @@ class DecodeStack:
             *(rows, c.width, c.num_heads, c.num_kv_heads, c.head_dim, c.hidden),
             *(c.norm_eps, c.qk_eps, c.head_dim**-0.5, ROTARY[c.rotary], self.table.data_ptr()),
             *rows_record(self.embedding),
+            0 if self.added is None else self.added.data_ptr(),
             *addresses,
             *(len(self.embedding), min(self._slots, len(self.table)), self._rows),
             *(self.head.address, *outputs),
@@ -170,6 +175,8 @@ class DecodeStack:
         library, c, rows = self.library, self.config, len(ids_R)
         norm = Norm(kind="layer", eps=c.norm_eps)
         x_RD = self.embedding[ids_R].float()
+        if self.added is not None:
+            x_RD += self.added[positions_R]
         for layer, prefix, keys, values in zip(self.layers, self._prefixes, *self._cache, strict=True):
             qkv = torch.cat(linear_group(library, x_RD, layer.qkv, norm=norm), dim=1)
             k_at, v_at = c.num_heads * c.head_dim, (c.num_heads + c.num_kv_heads) * c.head_dim

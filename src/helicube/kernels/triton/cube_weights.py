@@ -97,6 +97,7 @@ def cube_weights(
         layers=(*dual, *single),
         head=_Reader(tensors, "", convert).matrix("lm_head"),
         rotary=rotary_Pd2.contiguous(),
+        added=tensors.get("transformer.wpe.weight"),
         num_heads=num_heads,
         eps=eps,
         qk_eps=qk_eps,

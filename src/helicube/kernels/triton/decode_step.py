@@ -61,6 +61,8 @@ class StepWeights:
     head: KernelWeight
     # (P, d/2, 2) float32 rotary table.
     rotary: Tensor
+    # What is added to a token at each position, (P, D), or None.
+    added: Tensor | None
     num_heads: int
     # eps of the layer norms, and of the RMSNorms on queries and keys.
     eps: float
@@ -117,6 +119,8 @@ class DecodeStep:
         """Logits (R, V) in float32 after `state.tokens`, whose keys and values go to the cache."""
         w = self.weights
         torch.index_select(w.embedding, 0, self.state.tokens, out=self.x)
+        if w.added is not None:
+            self.x.add_(w.added.index_select(0, self.state.positions.clamp_min(0)))
         for index, layer in enumerate(w.layers):
             self._attend(index, layer)
             swiglu(self.x, layer.gate_up, bias=layer.gate_up_bias, norm_eps=w.eps, out=self.hidden)

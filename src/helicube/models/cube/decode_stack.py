@@ -52,11 +52,13 @@ def decode_stack(library: Library, decoder: CubeDecoder, max_tokens: int) -> Dec
         norm_eps=c.eps,
         qk_eps=QK_EPS,
     )
+    places = decoder.places(max_tokens)
     return DecodeStack(
         library,
         config,
         layers,
         embedding_VD=decoder.transformer.wte.weight.detach(),
         head=packed(decoder.lm_head),
-        table=decoder.rotary(max_tokens),
+        table=places.rotary,
+        added_PD=None if places.added is None else places.added.detach(),
     )

@@ -22,7 +22,7 @@ from helicube.nn.mlp import SwiGLU
 from helicube.nn.norm import PlainLayerNorm, RMSNorm
 from helicube.nn.rotary import apply_rotary, rotary_table
 
-__all__ = ["CubeDecoder", "DecoderConfig"]
+__all__ = ["CubeDecoder", "DecoderConfig", "Places"]
 
 # eps of the RMSNorm on queries and keys.
 QK_EPS = 1e-5
@@ -52,6 +52,9 @@ class DecoderConfig:
     text_model_embed_dim: int = 768
     # Whether one more conditioning token holds the size of the bounding box.
     use_bbox: bool = True
+    # Positions with a vector of their own that is added to the token's; 0, as published, has none. Where a sequence is
+    # a lattice in a fixed order, it tells which cell a token describes, which rotation alone does not.
+    num_positions: int = 0
 
     @property
     def vocab_size(self) -> int:
@@ -182,9 +185,29 @@ class Transformer(nn.Module):
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
         self.wte = nn.Embedding(config.vocab_size, config.n_embd)
+        self.wpe = nn.Embedding(config.num_positions, config.n_embd) if config.num_positions else None
         dual = [DualBlock(config, last=i == config.n_layer - 1) for i in range(config.n_layer)]
         self.dual_blocks = nn.ModuleList(dual)
         self.single_blocks = nn.ModuleList(SingleBlock(config) for _ in range(config.n_single_layer))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """What a decoder knows of positions: of consecutive ones, or of one per row of a batch."""
+
+    # Rotary table, (L, d/2, 2) or (B, 1, 1, d/2, 2).
+    rotary: Tensor
+    # What is added to tokens, (L, D) or (B, 1, D); None where the decoder has no vectors of positions.
+    added: Tensor | None
+
+    def range(self, start: int, stop: int) -> Places:
+        """Of consecutive positions, some."""
+        return Places(rotary=self.rotary[start:stop], added=None if self.added is None else self.added[start:stop])
+
+    def rows(self, positions_B: Tensor) -> Places:
+        """Of consecutive positions, one for each row of a batch."""
+        added = None if self.added is None else self.added[positions_B][:, None]
+        return Places(rotary=self.rotary[positions_B][:, None, None], added=added)
 
 
 class CubeDecoder(nn.Module):
@@ -254,43 +277,47 @@ class CubeDecoder(nn.Module):
             pairs.append((k, v))
         return pairs
 
-    def decode(self, ids_BL: Tensor, rotary: Tensor, caches: Sequence[LayerCache]) -> Tensor:
-        """Logits (B, L, V) after each of the given ids; arguments as in `hidden`."""
-        logits: Tensor = self.lm_head(self.hidden(ids_BL, rotary, caches))
-        return logits
-
-    def hidden(self, ids_BL: Tensor, rotary: Tensor, caches: Sequence[LayerCache]) -> Tensor:
-        """Normalised states (B, L, D) from which `lm_head` makes logits.
+    def decode(self, ids_BL: Tensor, places: Places, caches: Sequence[LayerCache]) -> Tensor:
+        """Logits (B, L, V) after each of the given ids.
 
         Args:
             ids_BL: shape ids, BOS first in a sequence.
-            rotary: rows of the rotary table at the ids' positions; (B, 1, L, d/2, 2) or (L, d/2, 2).
+            places: the ids' positions.
             caches: one per layer, dual layers first; those hold the condition's keys and values already.
         """
-        x = self.transformer.wte(ids_BL)
+        logits: Tensor = self.lm_head(self.hidden(self.transformer.wte(ids_BL), places, caches))
+        return logits
+
+    def hidden(self, x_BLD: Tensor, places: Places, caches: Sequence[LayerCache]) -> Tensor:
+        """Normalised states (B, L, D) from which `lm_head` makes logits, of rows of the token table."""
+        if places.added is not None:
+            x_BLD = x_BLD + places.added
         blocks = [*self.transformer.dual_blocks, *self.transformer.single_blocks]
         for block, cache in zip(blocks, caches, strict=True):
-            x = block(x, rotary, cache)
-        normalised: Tensor = self.ln_f(x)
+            x_BLD = block(x_BLD, places.rotary, cache)
+        normalised: Tensor = self.ln_f(x_BLD)
         return normalised
 
     def forward(self, ids_BL: Tensor, cond_BSD: Tensor) -> Tensor:
         """Logits (B, L, V) of a whole sequence at once, without a cache: the reference for decoding step by step."""
-        logits: Tensor = self.lm_head(self.whole(ids_BL, cond_BSD))
+        logits: Tensor = self.lm_head(self.whole(self.transformer.wte(ids_BL), cond_BSD))
         return logits
 
-    def whole(self, ids_BL: Tensor, cond_BSD: Tensor) -> Tensor:
-        """Normalised states (B, L, D) of a whole sequence at once, for training."""
-        length, dual = ids_BL.shape[1], self.config.n_layer
-        causal = torch.ones(length, length, dtype=torch.bool, device=ids_BL.device).tril()
+    def whole(self, x_BLD: Tensor, cond_BSD: Tensor) -> Tensor:
+        """Normalised states (B, L, D) of a whole sequence at once, of rows of the token table; for training."""
+        length, dual = x_BLD.shape[1], self.config.n_layer
+        causal = torch.ones(length, length, dtype=torch.bool, device=x_BLD.device).tril()
         caches: list[LayerCache] = [WholeSequence(causal, k, v) for k, v in self.prefill(cond_BSD)]
         caches += [WholeSequence(causal) for _ in range(self.config.n_single_layer)]
         assert len(caches) == dual + self.config.n_single_layer
-        return self.hidden(ids_BL, self.rotary(length, ids_BL.device), caches)
+        return self.hidden(x_BLD, self.places(length), caches)
 
-    def rotary(self, length: int, device: torch.device | str = "cpu") -> Tensor:
-        """Rotary table of positions 0 … length − 1; (L, d/2, 2)."""
-        return rotary_table(length, self.config.head_dim, self.config.rope_theta, device)
+    def places(self, length: int) -> Places:
+        """Positions 0 … length − 1, on the decoder's device."""
+        rotary = rotary_table(length, self.config.head_dim, self.config.rope_theta, self.device)
+        wpe = self.transformer.wpe
+        assert wpe is None or length <= self.config.num_positions, f"{length} of {self.config.num_positions} positions"
+        return Places(rotary=rotary, added=None if wpe is None else wpe.weight[:length])
 
 
 class WholeSequence:

@@ -132,7 +132,12 @@ static void run_step(Team& team, const Step& s) {
     b.x = (float*)arena.get(s.rows * (s.width + queries + b.qkv_width + s.hidden) * 4);
     b.attended = b.x + s.rows * s.width, b.qkv = b.attended + s.rows * queries;
     b.middle = b.qkv + s.rows * b.qkv_width;
-    for (int64_t row = 0; row < s.rows; row++) read_row(s.embedding, s.ids[row], s.width, b.x + row * s.width);
+    for (int64_t row = 0; row < s.rows; row++) {
+        float* x = b.x + row * s.width;
+        read_row(s.embedding, s.ids[row], s.width, x);
+        const float* added = s.added ? s.added + s.positions[row] * s.width : nullptr;
+        for (int64_t i = 0; added && i < s.width; i++) x[i] += added[i];
+    }
     for (int64_t i = 0; i < s.num_layers; i++) {
         run_attention_layer(team, s, s.layers[i], b);
         run_ffn_layer(team, s, s.layers[i], b);

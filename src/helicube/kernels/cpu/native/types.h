@@ -105,8 +105,9 @@ struct Step {
     double norm_eps, qk_eps, scale;
     int64_t rotary;
     const float* table;
-    // Token table and one id per row.
+    // Token table and one id per row; what is added at each position, or null.
     Rows embedding;
+    const float* added;
     const int64_t *ids, *positions, *cache_rows;
     // What these three must stay below.
     int64_t num_ids, num_positions, num_cache_rows;
