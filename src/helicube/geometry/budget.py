@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import fast_simplification
-import igl
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, cKDTree
@@ -65,6 +64,9 @@ def sound(vertices: NDArray[np.float32], faces: NDArray[np.int32], target: int) 
     """Of a manifold a manifold of the same genus, perhaps with more faces than asked for."""
     if len(faces) <= target:
         return vertices, faces
+    # Few meshes need it.
+    import igl
+
     fewer = igl.qslim(vertices.astype(np.float64), faces.astype(np.int64), target)
     return np.asarray(fewer[0], dtype=np.float32), np.asarray(fewer[1], dtype=np.int32)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from helicube.geometry.stl import encode_stl
 if TYPE_CHECKING:
     from helicube.geometry.mesh import Mesh
 
-__all__ = ["FORMATS", "encode", "export_mesh"]
+__all__ = ["FORMATS", "check_target", "encode", "export_mesh"]
 
 FORMATS = ("glb", "obj", "stl", "ply")
 
@@ -41,6 +42,29 @@ def export_mesh(mesh: Mesh, path: str | Path, *, file_format: str | None = None,
     return path
 
 
+def check_target(path: Path, file_format: str | None = None) -> None:
+    """Find out before a mesh is made whether it could be written there.
+
+    Raises:
+        MeshFileError: an unknown format, a folder that is missing or may not be written, or a folder of that name.
+    """
+    known_format(file_format or path.suffix)
+    if path.is_dir():
+        raise MeshFileError(f"cannot write {path}: it is a folder; name a file, such as {path / 'mesh.glb'}")
+    if not path.parent.is_dir():
+        raise MeshFileError(f"cannot write {path}: the folder {path.parent} does not exist; create it first")
+    if not os.access(path.parent, os.W_OK):
+        raise MeshFileError(f"cannot write {path}: the folder {path.parent} may not be written; check its permissions")
+
+
+def known_format(name: str) -> str:
+    """One of `FORMATS`, from a name or an ending."""
+    plain = name.lower().lstrip(".")
+    if plain not in FORMATS:
+        raise MeshFileError(f"cannot write the format {name!r}; choose one of {', '.join(FORMATS)}")
+    return plain
+
+
 def encode(mesh: Mesh, file_format: str, *, name: str = "mesh", stem: str = "mesh") -> dict[str, bytes]:
     """The bytes of a mesh file under the key "", and of those beside it under their endings (".mtl" for OBJ).
 
@@ -48,7 +72,7 @@ def encode(mesh: Mesh, file_format: str, *, name: str = "mesh", stem: str = "mes
     """
     check(mesh)
     name = one_line(name)
-    match file_format.lower().lstrip("."):
+    match known_format(file_format):
         case "glb":
             return {"": encode_glb(mesh, name)}
         case "obj":
@@ -57,9 +81,8 @@ def encode(mesh: Mesh, file_format: str, *, name: str = "mesh", stem: str = "mes
             return {".mtl": library, "": body}
         case "stl":
             return {"": encode_stl(mesh)}
-        case "ply":
+        case _:
             return {"": encode_ply(mesh)}
-    raise MeshFileError(f"cannot write the format {file_format!r}; choose one of {', '.join(FORMATS)}")
 
 
 def check(mesh: Mesh) -> None:

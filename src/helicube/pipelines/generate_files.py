@@ -13,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from helicube.engine.options import EngineOptions, Kernels
 from helicube.engine.sampling import SamplingConfig
-from helicube.errors import InputError
+from helicube.errors import InputError, MeshFileError
+from helicube.geometry.export import check_target
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.text_to_shape import Generated, MeshOptions, TextToShape, load, parse_box
 
@@ -81,6 +82,7 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
 
     Raises:
         InputError: an option is out of range, or one file is named for several objects.
+        MeshFileError: the meshes cannot be written where they should go.
     """
     console = console or Console(stderr=True)
     # Mistakes are found before anything is loaded.
@@ -89,6 +91,9 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
     parse_box(options.box)
     requests, engine = options.requests, options.engine
     paths = output_paths(options, len(requests))
+    make_folder(options.output, paths)
+    for path in paths:
+        check_target(path, options.file_format)
     mesh_options = MeshOptions(
         cells=options.cells,
         max_triangles=options.max_triangles,
@@ -155,6 +160,16 @@ def summary(generated: Generated, written_s: float) -> str:
         f"text {t.text_s * 1e3:.0f} ms, tokens {t.tokens_s * 1e3:.0f} ms ({speed}), "
         f"surface {t.surface_s * 1e3:.0f} ms, clean-up {t.clean_up_s * 1e3:.0f} ms, export {written_s * 1e3:.0f} ms"
     )
+
+
+def make_folder(output: Path | None, paths: list[Path]) -> None:
+    """The folder that was named, unless it was a file."""
+    if output is None or output in paths:
+        return
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MeshFileError(f"cannot make the folder {output}: {error.strerror}; name another one") from None
 
 
 def output_paths(options: GenerateOptions, count: int) -> list[Path]:
