@@ -20,7 +20,15 @@ from helicube.nn.linear import QuantizedLinear
 MAX_SLOTS = 64
 CACHE_BYTES = 4 << 30
 
-__all__ = ["BandwidthProbe", "cache_bytes", "module_bytes", "probe_bandwidth", "resident_bytes", "slots_that_fit"]
+__all__ = [
+    "BandwidthProbe",
+    "cache_bytes",
+    "module_bytes",
+    "peak_bytes",
+    "probe_bandwidth",
+    "resident_bytes",
+    "slots_that_fit",
+]
 
 
 def module_bytes(modules: Iterable[nn.Module]) -> int:
@@ -51,6 +59,12 @@ def resident_bytes() -> int:
     statm = Path("/proc/self/statm")
     if statm.is_file():
         return int(statm.read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+    return peak_bytes()
+
+
+def peak_bytes() -> int:
+    """Peak resident memory of this process."""
+    # Kibibytes on Linux, bytes on macOS.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

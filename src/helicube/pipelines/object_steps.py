@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Protocol, runtime_checkable
 
@@ -15,13 +14,18 @@ from numpy.typing import NDArray
 from helicube import __version__
 from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
-from helicube.geometry.attributes import with_colors, with_normals
 from helicube.geometry.mesh import Mesh
-from helicube.geometry.placement import Placement, place
-from helicube.geometry.surface import SurfaceOptions, extract_surface
 from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import check_prompt
-from helicube.pipelines.text_to_shape import BOUND, MeshOptions, TextToShape, build_mesh, parse_box
+from helicube.pipelines.text_to_shape import (
+    MeshOptions,
+    TextToShape,
+    build_mesh,
+    find_surface,
+    finish_mesh,
+    parse_box,
+    with_sizes,
+)
 
 __all__ = ["PREVIEW_CELLS", "ObjectSteps", "ShapeFirst", "fingerprint"]
 
@@ -77,7 +81,7 @@ class ObjectSteps:
             GeometryError: the field has no surface.
         """
         sizes = parse_box(box)
-        return build_mesh(_fitted(self.model.decode(ids), sizes), options, fit=sizes)[0]
+        return build_mesh(with_sizes(self.model.decode(ids), sizes), options, fit=sizes)[0]
 
     def preview(self, ids: NDArray[np.int64], box: Sequence[float] | None, options: MeshOptions, level: int) -> Mesh:
         """A coarse mesh, neither repaired nor simplified.
@@ -95,22 +99,8 @@ class ObjectSteps:
             shape = self.model.decode_shape(ids)
         else:
             shape = self.model.decode(ids)
-        return _coarse(_fitted(shape, sizes), options, PREVIEW_CELLS[level], sizes)
-
-
-def _fitted(shape: Shape, sizes: NDArray[np.float32] | None) -> Shape:
-    return shape if sizes is None else replace(shape, sizes=sizes)
-
-
-def _coarse(shape: Shape, options: MeshOptions, cells: int, fit: NDArray[np.float32] | None) -> Mesh:
-    x, y, z = (float(s) for s in shape.sizes)
-    mesh = extract_surface(shape.field, SurfaceOptions(cells=cells, bound=BOUND, scale=(x, y, z))).mesh
-    if shape.colors is not None:
-        paint = shape.colors
-        mesh = with_colors(mesh, lambda points: paint((points / shape.sizes).astype(np.float32)))
-    if fit is not None:
-        mesh = replace(mesh, vertices=(mesh.vertices * (fit / mesh.extents * mesh.extents.max())).astype(np.float32))
-    return place(with_normals(mesh), Placement(size_m=options.size_m, pivot=options.pivot, up=options.up))
+        shape = with_sizes(shape, sizes)
+        return finish_mesh(find_surface(shape, PREVIEW_CELLS[level]), shape, options, sizes)
 
 
 def fingerprint(pipeline: TextToShape, samples: int = 256) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from helicube.engine.metrics import peak_bytes
 from helicube.errors import CheckpointError, InputError
 from helicube.models.cube.checkpoint import DECODER_FILE
 from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, load_default
@@ -95,13 +94,6 @@ def summary(done: Quantized) -> str:
         f"{done.bytes_after / 2**20:.1f} MiB in {done.convert_s:.1f} s; loads in {done.load_s:.2f} s; "
         f"peak memory {done.peak_bytes / 2**20:.0f} MiB"
     )
-
-
-def peak_bytes() -> int:
-    """Peak resident memory of this process."""
-    # Kibibytes on Linux, bytes on macOS.
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _load_seconds(folder: Path) -> float:

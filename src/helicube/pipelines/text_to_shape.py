@@ -199,10 +199,7 @@ class TextToShape:
     ) -> dict[str, Any]:
         """The mesh of a row of ids, and the times of its stages."""
         started = time.perf_counter()
-        shape = self.model.decode(ids)
-        if sizes is not None:
-            shape = replace(shape, sizes=sizes)
-        mesh, surface_s = build_mesh(shape, options, fit=sizes)
+        mesh, surface_s = build_mesh(with_sizes(self.model.decode(ids), sizes), options, fit=sizes)
         times = StageTimes(
             text_s=text_s,
             tokens_s=decoded.prefill_s + decoded.decode_s,
@@ -228,6 +225,11 @@ def parse_box(box: Sequence[float] | None) -> NDArray[np.float32] | None:
     return np.asarray(sizes / sizes.max(), dtype=np.float32)
 
 
+def with_sizes(shape: Shape, sizes: NDArray[np.float32] | None) -> Shape:
+    """The shape in the box that was asked for, if one was."""
+    return shape if sizes is None else replace(shape, sizes=sizes)
+
+
 def build_mesh(shape: Shape, options: MeshOptions, fit: NDArray[np.float32] | None = None) -> tuple[Mesh, float]:
     """A decoded shape to a finished mesh, and the seconds spent finding its surface.
 
@@ -235,19 +237,33 @@ def build_mesh(shape: Shape, options: MeshOptions, fit: NDArray[np.float32] | No
         fit: (3,) proportions that the mesh's own bounding box is stretched to.
     """
     started = time.perf_counter()
-    x, y, z = (float(s) for s in shape.sizes)
-    surface = extract_surface(shape.field, SurfaceOptions(cells=options.cells, bound=BOUND, scale=(x, y, z)))
+    mesh = find_surface(shape, options.cells)
     surface_s = time.perf_counter() - started
-    mesh = repair(surface.mesh).mesh
+    mesh = repair(mesh).mesh
     if options.max_triangles is not None:
         mesh = simplify(mesh, options.max_triangles)
+    return finish_mesh(mesh, shape, options, fit), surface_s
+
+
+def find_surface(shape: Shape, cells: int) -> Mesh:
+    """The bare surface of a decoded shape, its longest side in `cells` cells.
+
+    Raises:
+        GeometryError: the field has no surface.
+    """
+    x, y, z = (float(s) for s in shape.sizes)
+    return extract_surface(shape.field, SurfaceOptions(cells=cells, bound=BOUND, scale=(x, y, z))).mesh
+
+
+def finish_mesh(mesh: Mesh, shape: Shape, options: MeshOptions, fit: NDArray[np.float32] | None) -> Mesh:
+    """A surface with colours, normals, its proportions (see `build_mesh`) and its place."""
     if shape.colors is not None:
         paint = shape.colors
         mesh = with_colors(mesh, lambda points: paint((points / shape.sizes).astype(np.float32)))
     if fit is not None:
         mesh = replace(mesh, vertices=(mesh.vertices * (fit / mesh.extents * mesh.extents.max())).astype(np.float32))
     mesh = with_normals(mesh)
-    return place(mesh, Placement(size_m=options.size_m, pivot=options.pivot, up=options.up)), surface_s
+    return place(mesh, Placement(size_m=options.size_m, pivot=options.pivot, up=options.up))
 
 
 def load(
