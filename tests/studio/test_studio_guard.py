@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.testclient import TestClient
+from starlette.types import Message
 from studio_start import Start
 
 from helicube.errors import InputError
-from helicube.serve.config import ServeConfig
-from helicube.serve.guard import Buckets, Keys
+from helicube.serve.config import Limits, ServeConfig
+from helicube.serve.guard import Buckets, Keys, read_body
 from helicube.serve.page_files import PageFiles, inline_hashes
+from helicube.serve.problem import ApiError
+from helicube.serve.routes_jobs import Events
 
 KEY = "a key of sixteen characters and more"
 BODY = {"prompt": "a chair", "quality": "draft"}
@@ -282,3 +289,49 @@ def test_a_broken_engine_shows_in_health(start: Start) -> None:
     service.scheduler.thread = type("Dead", (), {"is_alive": staticmethod(lambda: False), "join": lambda *_: None})()
     assert client.get("/healthz").status_code == 503
     assert client.get("/healthz").json() == {"status": "broken"}
+
+
+def test_a_body_that_never_ends_is_not_waited_for() -> None:
+    limits = Limits(body_s=0.05)
+
+    async def drip() -> Message:
+        await asyncio.sleep(0.02)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    with pytest.raises(ApiError, match="longer than") as caught:
+        asyncio.run(read_body(drip, Headers({}), limits))
+    assert caught.value.status == 408
+    assert caught.value.body["error"]["code"] == "timeout"
+
+
+def test_listeners_are_counted_and_let_go(start: Start) -> None:
+    client = start(limits={"streams": 1})
+    job = client.post("/v1/objects?wait=true", json=BODY).json()["id"]
+    hub = client.service.hub  # type: ignore[attr-defined]
+    other = hub.open("another job")
+    refused = client.get(f"/v1/jobs/{job}/events")
+    assert refused.status_code == 503
+    assert refused.headers["Retry-After"] == "5"
+    assert "poll" in refused.json()["error"]["message"]
+    hub.close("another job", other)
+    assert "event: end" in client.get(f"/v1/jobs/{job}/events").text
+    assert client.get(f"/v1/jobs/{'0' * 32}/events").status_code == 404
+    assert hub.num_streams == 0
+
+
+def test_a_listener_that_leaves_before_the_first_event_is_let_go() -> None:
+    closed = []
+
+    async def events() -> AsyncIterator[bytes]:
+        yield b""
+
+    async def gone(_: Message) -> None:
+        raise OSError
+
+    async def leave() -> Message:
+        return {"type": "http.disconnect"}
+
+    answer = Events(events(), lambda: closed.append(True))
+    with pytest.raises(ClientDisconnect):
+        asyncio.run(answer({"type": "http", "asgi": {"spec_version": "2.4"}}, leave, gone))
+    assert closed == [True]

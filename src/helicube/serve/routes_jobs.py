@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from helicube.serve.answers import errors
 from helicube.serve.events import Stream, encode_event
@@ -75,11 +76,10 @@ def job_routes(service: Service) -> APIRouter:
         stream = service.hub.open(job)
         try:
             first = await run_in_threadpool(find, service, job)
-        except ApiError:
+        except BaseException:
             service.hub.close(job, stream)
             raise
-        headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-        return StreamingResponse(watch(service, job, stream, first), media_type="text/event-stream", headers=headers)
+        return Events(watch(service, job, stream, first), lambda: service.hub.close(job, stream))
 
     @router.get(
         "/jobs/{job}/previews/{place}/{level}.glb", summary="A coarse mesh", response_class=Response,
@@ -102,31 +102,44 @@ def find(service: Service, job: str) -> Json:
     return view
 
 
+class Events(StreamingResponse):
+    """Server-sent events, and what is done when nobody listens any more.
+
+    A client that goes away before the first event ends a generator that has not begun, which runs no `finally`.
+    """
+
+    def __init__(self, events: AsyncIterator[bytes], close: Callable[[], None]) -> None:
+        headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self.close = close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.close()
+
+
 async def watch(service: Service, job: str, stream: Stream, first: Json) -> AsyncIterator[bytes]:
     """The events of a job until it ends, is forgotten, or the service stops."""
-    try:
-        yield encode_event("job", first)
-        if first["ended_at"] is not None:
-            yield encode_event("end", first)
-            return
-        status = first["status"]
-        while True:
-            try:
-                event, data = await asyncio.wait_for(stream.messages.get(), KEEP_ALIVE_S)
-            except TimeoutError:
-                yield b": still here\n\n"
-                continue
-            if stream.lagging or (event == "object" and status == "queued"):
-                stream.lagging = False
-                view = await run_in_threadpool(service.view.job, job)
-                if view is not None:
-                    status = view["status"]
-                    yield encode_event("job", view)
-            yield encode_event(event, data)
-            if event in {"end", "closing"}:
-                return
-    finally:
-        service.hub.close(job, stream)
+    yield encode_event("job", first)
+    if first["ended_at"] is not None:
+        yield encode_event("end", first)
+        return
+    status, event = first["status"], ""
+    while event not in {"end", "closing"}:
+        try:
+            event, data = await asyncio.wait_for(stream.messages.get(), KEEP_ALIVE_S)
+        except TimeoutError:
+            yield b": still here\n\n"
+            continue
+        if stream.lagging or (event == "object" and status == "queued"):
+            stream.lagging = False
+            view = await run_in_threadpool(service.view.job, job)
+            if view is not None:
+                status = view["status"]
+                yield encode_event("job", view)
+        yield encode_event(event, data)
 
 
 async def wait_for_end(service: Service, job: str) -> Json:
