@@ -60,6 +60,12 @@ def test_noise_depends_on_seed_step_and_id_and_on_nothing_else() -> None:
     assert len(torch.unique(flat)) > 0.98 * len(flat)
 
 
+def test_the_largest_noise_is_finite() -> None:
+    # For this key and step, the hash of this id has all its upper bits set.
+    noise = gumbel(request_keys([SamplingConfig(seed=0)]), at(0), 13_293_621, 1)
+    assert 15 < float(noise) < 17
+
+
 def test_guidance_zero_is_the_conditioned_row_and_masked_ids_stay_masked() -> None:
     cond, uncond = torch.randn(2, 5), torch.randn(2, 5)
     assert torch.equal(guide(cond, uncond, 0.0), cond)

@@ -70,8 +70,8 @@ def gumbel(keys_B: Tensor, step_B: Tensor, first_id: int, num_ids: int) -> Tenso
     """
     ids = torch.arange(first_id, first_id + num_ids, device=keys_B.device)
     row = _mix((keys_B + step_B.to(keys_B.device) * 0x9E3779B9) & MASK)[:, None]
-    # 24 bits, so that float32 holds them exactly and neither 0 nor 1 occurs.
-    uniform = ((_mix((row + ids * 0x85EBCA77) & MASK) >> 8).float() + 0.5) * 2.0**-24
+    # 23 bits and a half, which float32 holds exactly: with one bit more, 1 would occur, and its noise is infinite.
+    uniform = ((_mix((row + ids * 0x85EBCA77) & MASK) >> 9).float() + 0.5) * 2.0**-23
     return -torch.log(-torch.log(uniform))
 
 

@@ -29,7 +29,7 @@ def _gumbel(key, step, ids):
     """The noise of engine.sampling.gumbel, bit for bit up to the logarithms."""
     row = _mix(key.to(tl.uint32) + step.to(tl.uint32) * 0x9E3779B9)
     bits = _mix(row + ids.to(tl.uint32) * 0x85EBCA77)
-    uniform = ((bits >> 8).to(tl.float32) + 0.5) * 5.9604644775390625e-08
+    uniform = ((bits >> 9).to(tl.float32) + 0.5) * 1.1920928955078125e-07
     return -tl.log(-tl.log(uniform))
 
 
@@ -140,7 +140,7 @@ def gumbel_plain(keys_A: Tensor, steps_A: Tensor, first_id: int, num_ids: int) -
 
     ids = torch.arange(first_id, first_id + num_ids, device=keys_A.device)
     row = mix((keys_A + steps_A.long() * 0x9E3779B9) & mask)[:, None]
-    uniform = ((mix((row + ids * 0x85EBCA77) & mask) >> 8).float() + 0.5) * 2.0**-24
+    uniform = ((mix((row + ids * 0x85EBCA77) & mask) >> 9).float() + 0.5) * 2.0**-23
     return -torch.log(-torch.log(uniform))
 
 

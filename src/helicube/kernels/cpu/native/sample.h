@@ -17,7 +17,7 @@ static inline vf gumbel(uint32_t row, int64_t id) {
     vu lane;
     for (int i = 0; i < LANES; i++) lane[i] = (uint32_t)i;
     vu bits = mix(((uint32_t)id + lane) * 0x85EBCA77u + row);
-    vf uniform = (__builtin_convertvector((vi)(bits >> 8), vf) + 0.5f) * 5.9604644775390625e-08f;
+    vf uniform = (__builtin_convertvector((vi)(bits >> 9), vf) + 0.5f) * 1.1920928955078125e-07f;
     return -vlog(-vlog(uniform));
 }
 
