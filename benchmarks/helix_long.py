@@ -25,7 +25,8 @@ from helicube.engine.text import TextEngine, TextRequest
 from helicube.models.loading_open import language_config
 from helicube.models.tiny import TINY, random_source
 from helicube.parallel.helix import HelixDecoder, HelixOptions
-from helicube.parallel.launch import as_rank, launch
+from helicube.parallel.launch import launch
+from helicube.parallel.launched import as_rank
 from helicube.parallel.pool import join_pool
 from helicube.parallel.round_robin import RoundRobin
 from helicube.pipelines.measured import write_measured

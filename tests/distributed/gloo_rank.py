@@ -21,7 +21,7 @@ from helicube.models.tiny import tiny_config
 from helicube.parallel.collectives_torch import TorchCollectives
 from helicube.parallel.grid import RankGrid
 from helicube.parallel.helix import HelixDecoder, HelixOptions
-from helicube.parallel.launch import watch_lifeline
+from helicube.parallel.launched import watch_lifeline
 from helicube.specs.layout import HelixLayout
 
 NUM_RANKS = 4
@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
     watch_lifeline()
     rank = int(os.environ["RANK"])
     store = dist.TCPStore(  # type: ignore[attr-defined]
-        "127.0.0.1", int(os.environ["MASTER_PORT"]), NUM_RANKS, is_master=rank == 0, timeout=timedelta(seconds=120)
+        "127.0.0.1", int(os.environ["MASTER_PORT"]), NUM_RANKS, is_master=False, timeout=timedelta(seconds=120)
     )
     dist.init_process_group("gloo", store=store, rank=rank, world_size=NUM_RANKS)
     layouts = dict.fromkeys(layout for _, layout in cases())

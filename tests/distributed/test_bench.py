@@ -46,7 +46,7 @@ def test_ranks_in_one_process_are_measured_alike(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     arguments = ["--model", "tiny-mla", "--ranks", "1,2", "--steps", "2", "--context", "20", "--batch", "2"]
     found = CliRunner().invoke(command, [*arguments, "--in-process", "-o", str(path)], catch_exceptions=False)
-    assert "ranks in one process" in found.stdout
+    assert "2 sequences of 17 to 20 tokens, all ranks in one process" in " ".join(found.stdout.split())
     alone, wide, *_ = json.loads(path.read_text())["rows"]
     assert (alone["layout"], wide["layout"]) == ("kvp=1,tpa=1,tpf=1,ep=1", "kvp=2,tpa=1,tpf=2,ep=1")
     assert wide["same_ids"]
@@ -56,8 +56,25 @@ def test_ranks_in_one_process_are_measured_alike(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["--ranks", "1;2"], "list of whole numbers"), (["--ranks", "0"], "at least 1"), (["--batch", "0"], "batch=0")],
+    [
+        (["--ranks", "1;2"], "list of whole numbers"),
+        (["--ranks", "1" * 5000], "list of whole numbers"),
+        (["--ranks", "0"], "at least 1"),
+        (["--batch", "0"], "batch=0"),
+        (["--context", "16", "--batch", "7"], "context=16 is too short for batch=7.* choose a context of at least 19"),
+        (["--model", "tiny-gqa", "--context", "1" + "0" * 14], "a cache of .* takes .* GB here, and the device has"),
+        (["--ranks", "1,99"], "small-gqa has no layout of 99 ranks; leave 99 out"),
+        (["-o", "/nowhere/rows.json"], "/nowhere/rows.json cannot be written .there is no folder /nowhere"),
+        (["-o", "/"], "/ cannot be written .it is a folder"),
+    ],
 )
 def test_mistakes_are_one_line(arguments: list[str], words: str) -> None:
     with pytest.raises(InputError, match=words):
         CliRunner().invoke(command, arguments, catch_exceptions=False)
+
+
+def test_torchrun_does_not_start_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    with pytest.raises(InputError, match="start it without torchrun"):
+        CliRunner().invoke(command, [], catch_exceptions=False)

@@ -34,6 +34,6 @@ def test_nccl_with_one_rank() -> None:
 
 def test_layouts_are_timed_on_one_gpu() -> None:
     options = BenchOptions(model="tiny-gqa", context=64, batch=2, ranks=(1, 2), steps=2, hopb=2, in_process=True)
-    rows = bench_helix(options, [])
+    rows = bench_helix(options)
     assert {row.device for row in rows} == {"cuda:0"}
     assert all(row.same_ids and row.ttl_s > 0 for row in rows)

@@ -24,7 +24,10 @@ from helicube.models.tiny import TINY
 
 MODEL = "tiny-uneven"
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
-CHECKED = re.compile(r"check: ids identical over (\d+) tokens, largest difference of logits (\S+)\n")
+CHECKED = re.compile(r"check: ids identical over (\d+) tokens, largest difference of logits (\S+) \(bound 1e-04\)\n")
+
+
+STARTING = "starting 2 ranks: kvp=2,tpa=1,tpf=2,ep=1\n"
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +63,14 @@ def test_a_pool_says_what_one_device_says(folder: Path) -> None:
     arguments = ["--max-tokens", "9", text(*range(5, 40))]
     found = helicube("--model", str(folder), *arguments, "--nproc", "3", "--kvp", "3", "--block", "4", "--check")
     assert found.returncode == 0, found.stderr
-    [(count, worst)] = CHECKED.findall(found.stdout)
+    [(count, worst)] = CHECKED.findall(found.stderr)
     assert (count, float(worst) < 1e-4) == ("9", True)
-    assert CHECKED.sub("", found.stdout) == alone(folder, *arguments)
+    assert found.stdout == alone(folder, *arguments)
+    assert found.stderr.startswith("starting 3 ranks: kvp=3,tpa=1,tpf=3,ep=1\n")
     assert re.search(r"TTFT \d+\.\d+ s   TPOT \d+\.\d ms   \d+\.\d tokens/s   \d+\.\d+ GB/s read", found.stderr)
     assert re.search(
-        r"MB of weights\+cache per rank: (\d\.\d\+\d\.\d, ){2}.*\(16 tokens a rank\); .* kB sent per token",
+        r"MB of weights\+cache per rank: (\d\.\d\+\d\.\d, ){2}.*"
+        r"\(room for 16 tokens a rank, dealt 16/15/12\); .* kB sent per token",
         found.stderr,
     )
 
@@ -77,8 +82,19 @@ def test_under_torchrun_it_takes_the_ranks_that_it_finds(folder: Path, tmp_path:
     torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     found = helicube("--model", str(folder), *arguments, "--layout", "kvp=2", "--check", python=torchrun)
     assert found.returncode == 0, found.stderr
-    assert CHECKED.search(found.stdout)
-    assert CHECKED.sub("", found.stdout) == alone(folder, *arguments)
+    assert CHECKED.search(found.stderr)
+    assert found.stdout == alone(folder, *arguments)
+
+
+def test_a_prompt_that_can_be_read_once_reaches_all_ranks(folder: Path) -> None:
+    """And the ranks that had nothing to attend to are told."""
+    found = subprocess.run(
+        [sys.executable, "-m", "helicube", "run", "--model", str(folder), "--prompt-file", "/dev/stdin",
+         "--max-tokens", "3", "--layout", "kvp=2"],
+        input=text(5, 6, 7), capture_output=True, text=True, env=ENV, check=True, timeout=600,
+    )  # fmt: skip
+    assert found.stdout == alone(folder, "--max-tokens", "3", text(5, 6, 7))
+    assert "KVP rank 1 of 2 held no token" in found.stderr
 
 
 def test_several_prompts_and_sampling(folder: Path) -> None:
@@ -95,7 +111,23 @@ def test_several_prompts_and_sampling(folder: Path) -> None:
     [
         ([], PromptError, "there is no prompt"),
         (["  "], PromptError, "the prompt is empty"),
-        (["--prompt-file", "/nowhere/prompt.txt"], PromptError, "cannot be read as text"),
+        (
+            ["--prompt-file", "/nowhere/prompt.txt"],
+            PromptError,
+            r"\(No such file or directory\); name a text file",
+        ),
+        (["--prompt-file", "/"], PromptError, r"\(Is a directory\); name a text file"),
+        (["--prompt-file", sys.executable], PromptError, r"\(it is not UTF-8\); name a text file"),
+        (["--prompt-file", "/dev/zero"], PromptError, "holds more than 1,073,741,824 bytes"),
+        (["w1", "--cache-tokens", "1" + "0" * 15], InputError, "a cache of 1,000,000,000,000,000 tokens a rank takes"),
+        (["w1", "--check", "--dtype", "bfloat16"], InputError, "--check compares in float32"),
+        (
+            ["w1", "--nproc", "4", "--layout", "kvp=3,tpa=2"],
+            LayoutError,
+            "differs from the 4 ranks asked for; choose 6",
+        ),
+        (["w1", "--layout", "kvp:2"], LayoutError, "'kvp:2' is not understood; write it as key=value"),
+        (["w1", "--layout", ""], LayoutError, "names no width; write it as kvp=2,tpa=1"),
         (["w1", "--max-tokens", "0"], InputError, "max_tokens=0 is too small"),
         (["w1", "--timeout", "0"], InputError, "timeout=0"),
         (["w1", "--timeout", "inf"], InputError, "timeout=inf is out of range"),
@@ -143,12 +175,11 @@ def test_a_run_that_is_cut_short_leaves_nothing(end: str, folder: Path, tmp_path
     _, stderr = run.communicate(timeout=120)
     assert time.monotonic() - started < 30, "1 s is promised; the rest is for a machine that does other things"
     if end == "interrupt":
-        assert (run.returncode, stderr.strip()) == (130, "interrupted")
+        assert (run.returncode, stderr) == (130, STARTING + "\ninterrupted\n")
     else:
         assert run.returncode == 1
-        assert (
-            stderr == "error: rank 1 of 2 died (killed by SIGKILL); the run is over, and its other ranks were ended\n"
-        )
+        said = "error: rank 1 of 2 died (killed by SIGKILL); the run is over, and its other ranks were ended\n"
+        assert stderr == STARTING + said
     assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
 
 

@@ -40,7 +40,8 @@ def test_missing_widths_are_filled(kvp: int, tpa: int, ep_index: int) -> None:
         ("kvp=2,kvp=2", "twice"),
         ("kvp=4,tpa=2,ep=3", "ep=3 does not divide the 8 ranks; choose ep in 1, 2, 4, 8"),
         ("kvp=4,tpa=2,tpf=2,ep=2", "differs from tpf·ep = 2·2 = 4.*choose tpf=4"),
-        ("", "layout key '' is unknown"),
+        ("", "layout '' names no width; write it as kvp=2,tpa=1"),
+        ("kvp:2", "'kvp:2' is not understood; write it as key=value"),
     ],
 )
 def test_parse_errors(text: str, message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -29,18 +28,17 @@ def command(
     from rich.console import Console
 
     from helicube.errors import InputError
-    from helicube.pipelines.bench_helix import BenchOptions, bench_helix, table, write_rows
+    from helicube.pipelines.bench_helix import BenchOptions, bench_helix, write_rows
+    from helicube.pipelines.bench_helix_table import table
 
     parts = [part.strip() for part in ranks.split(",")]
-    if not all(part.isdecimal() for part in parts):
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
         raise InputError(f"--ranks {ranks!r} is not a list of whole numbers; write it as 1,2,4,8")
     sizes = tuple(map(int, parts))
     options = BenchOptions(
         model=model, context=context, batch=batch, ranks=sizes, steps=steps, hopb=hopb, in_process=in_process
     )
-    rows = bench_helix(options, sys.argv[1:])
-    if not rows:
-        return
+    rows = bench_helix(options, output)
     # The columns need 90 characters; a narrower terminal wraps lines, which can be read, where rich would cut words.
     Console(width=max(90, Console().width)).print(table(options, rows))
     if output is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -14,18 +13,23 @@ __all__ = ["command"]
 @click.argument("prompts", nargs=-1)
 @click.option("--model", required=True, help="smollm2, a GGUF file, or a folder in Hugging Face format.")
 @click.option("--prompt-file", type=click.Path(path_type=Path), help="A text file as a prompt, for long contexts.")
-@click.option("--layout", help='Such as "kvp=2,tpa=1"; what is left out is filled up to the number of ranks.')
+@click.option(
+    "--layout",
+    help='Such as "kvp=2,tpa=1", in place of the four options below; what is left out is filled up to the ranks.',
+)
 @click.option("--kvp", type=int, help="Ranks that share a sequence's cache, by tokens.")
 @click.option("--tpa", type=int, help="Ranks that split the heads of attention; divides the KV heads.")
 @click.option("--tpf", type=int, help="Ranks that split the FFN.")
 @click.option("--ep", type=int, help="Groups of ranks that split the experts.")
-@click.option("--nproc", type=int, help="Processes to start; under torchrun, those that it started.")
+@click.option(
+    "--nproc", type=int, help="Processes to start; default: what the layout needs. Under torchrun, those it started."
+)
 @click.option("--max-tokens", default=256, show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--temperature", default=0.0, show_default=True, help="0 takes the likeliest.")
 @click.option("--top-p", default=1.0, show_default=True, help="Share of likeliest choices drawn from.")
 @click.option("--raw", is_flag=True, help="Continue the prompt as it is, without the model's chat template.")
-@click.option("--check", is_flag=True, help="Compare logits and ids with one device.")
+@click.option("--check", is_flag=True, help="Compare logits and ids with one device, in float32; takes one prompt.")
 @click.option("--block", default=16, show_default=True, help="Tokens dealt to a KVP rank at a time.")
 @click.option("--chunk", default=512, show_default=True, help="Prompt tokens taken in at a time.")
 @click.option("--cache-tokens", type=int, help="Tokens that the cache holds; default: what the prompts need.")
@@ -35,14 +39,15 @@ __all__ = ["command"]
     type=click.Choice(["auto", "float32", "bfloat16"]),
     default="auto",
     show_default=True,
-    help="Of weights and cache; auto is float32 on a CPU, bfloat16 on a GPU.",
+    help="Of weights and cache; auto is float32 on a CPU and with --check, bfloat16 on a GPU.",
 )
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds after which a silent rank ends the run.")
 def command(**options: object) -> None:
     """Continue each of PROMPTS with a language model, on one process or sharded over several.
 
-    Text goes to standard output, times and sizes to standard error.
+    Text goes to standard output; times, sizes and the result of --check to standard error.
     """
-    from helicube.pipelines.run_text import RunOptions, run_text
+    from helicube.pipelines.run_options import RunOptions
+    from helicube.pipelines.run_text import run_text
 
-    run_text(RunOptions(**options), sys.argv[1:])  # type: ignore[arg-type]
+    run_text(RunOptions(**options))  # type: ignore[arg-type]

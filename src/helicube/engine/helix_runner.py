@@ -28,6 +28,7 @@ class Prefill:
     """
 
     def __init__(self, decoder: HelixDecoder, sequence: Sequence, ids: Seq[int], chunk: int) -> None:
+        assert ids, "a prompt has at least one id, which the first step feeds"
         self.decoder, self.sequence, self.ids, self.chunk = decoder, sequence, tuple(ids), chunk
 
     @property
@@ -67,8 +68,8 @@ class HelixRunner:
         Raises:
             DecodeError: longer than the model's context, or than the whole cache.
         """
-        total, longest = len(ids) + num_tokens, self.decoder.config.max_context
-        if longest and total > longest and self.decoder.config.rotary.kind != "dynamic":
+        total, longest = len(ids) + num_tokens, self.decoder.config.most_tokens
+        if longest and total > longest:
             raise DecodeError(
                 f"{len(ids)} prompt tokens and {num_tokens} more exceed the context of {longest} tokens of "
                 f"{self.decoder.config.name}; shorten the prompt or generate less"

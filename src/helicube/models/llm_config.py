@@ -50,6 +50,11 @@ class LlmConfig:
         """Heads of the cache; MLA has one latent head."""
         return self.attention.num_kv_heads if isinstance(self.attention, GqaConfig) else 1
 
+    @property
+    def most_tokens(self) -> int:
+        """Tokens of a text at most; 0 is no limit: none is given, or rotary angles that stretch with the text."""
+        return 0 if self.rotary.kind == "dynamic" else self.max_context
+
 
 def whole(config: LlmConfig) -> ModelPart:
     """The part that is everything."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from helicube.errors import CheckpointError
 
-__all__ = ["DictSource", "RenamedSource", "SafetensorsSource", "TensorSource"]
+__all__ = ["DictSource", "RenamedSource", "SafetensorsSource", "TensorSource", "WatchedSource"]
 
 INDEX_FILE = "model.safetensors.index.json"
 # Suffix of the scales of weights in float8, one per block of 128 × 128 (DeepSeek-V3's format).
@@ -75,6 +75,24 @@ class RenamedSource:
 
     def read(self, name: str, rows: range, columns: range | None) -> Tensor:
         return self.source.read(self.published[name], rows, columns)
+
+
+class WatchedSource:
+    """Another source that tells of each region that was read, as a sign of life in a long load."""
+
+    def __init__(self, source: TensorSource, on_read: Callable[[], None]) -> None:
+        self.source, self.on_read = source, on_read
+
+    def names(self) -> frozenset[str]:
+        return self.source.names()
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.source.shape(name)
+
+    def read(self, name: str, rows: range, columns: range | None) -> Tensor:
+        found = self.source.read(name, rows, columns)
+        self.on_read()
+        return found
 
 
 class SafetensorsSource:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Protocol
 
@@ -13,11 +14,12 @@ from torch import Tensor
 
 from helicube.errors import PoolError
 from helicube.parallel.collectives import Done, Group, Pending, Traffic
+from helicube.parallel.launched import GRACE_S
 
-__all__ = ["GRACE_S", "Board", "TorchCollectives", "absent_ranks", "listed"]
+__all__ = ["NCCL_SPARE_S", "Board", "TorchCollectives", "Work", "absent_ranks", "answering", "listed"]
 
-# How long a rank that met an error waits for the others to say that they met one too.
-GRACE_S = 2.0
+# Until NCCL's own limit, which ends the process without a word: it only strikes if the one asked for does not.
+NCCL_SPARE_S = 60.0
 
 # The newer name of a function that the oldest supported version has under the older one only.
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
@@ -29,6 +31,8 @@ class Board(Protocol):
     def set(self, key: str, value: str, /) -> None: ...
 
     def check(self, keys: list[str], /) -> bool: ...
+
+    def get(self, key: str, /) -> bytes: ...
 
 
 class TorchCollectives:
@@ -46,11 +50,14 @@ class TorchCollectives:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.traffic, self.timeout_s = Traffic(), timeout_s
         self._store = store
+        # NCCL's wait holds up the stream and not the host, which would then hang where no error can be raised.
+        self._asks = dist.get_backend() == "nccl"
+        limit = timedelta(seconds=timeout_s + (NCCL_SPARE_S if self._asks else 0.0))
         self._groups: dict[Group, dist.ProcessGroup] = {}
         for group in dict.fromkeys(groups):
             if len(group) == 1 and self.size > 1:
                 continue
-            made = dist.new_group(list(group), timeout=timedelta(seconds=timeout_s))
+            made = dist.new_group(list(group), timeout=limit)
             if self.rank in group:
                 assert made is not None, f"no process group for {group}"
                 self._groups[group] = made
@@ -94,10 +101,11 @@ class TorchCollectives:
         except RuntimeError as error:
             raise blame(error) from error
         assert work is not None, f"{kind}: this rank is not in {group}"
-        return _Work(work, result, blame)
+        return Work(work, result, blame, self.timeout_s if self._asks else None)
 
     def _explain(self, kind: str, group: Group, error: Exception) -> PoolError:
-        absent = absent_ranks(self._store, "alarm", self.rank, group, GRACE_S)
+        # All ranks are asked: one of the group may itself be waiting, in another group, for the rank that hangs.
+        absent = absent_ranks(self._store, "alarm", self.rank, range(self.size), GRACE_S)
         if not absent:
             return PoolError(f"{kind} between ranks {listed(group)} of {self.size} failed on all of them: {error}")
         return PoolError(
@@ -106,35 +114,59 @@ class TorchCollectives:
         )
 
 
-class _Work:
-    """A collective under way in torch.distributed."""
+class Work:
+    """A collective under way in torch.distributed.
 
-    def __init__(self, work: dist.Work, result: Tensor, blame: Callable[[Exception], PoolError]) -> None:
-        self._work, self._result, self._blame = work, result, blame
+    Args:
+        blame: from the error of the backend to the one to raise.
+        ask_s: seconds for which the collective is asked whether it is done; None where its own wait has a limit.
+    """
+
+    def __init__(
+        self, work: dist.Work, result: Tensor, blame: Callable[[Exception], PoolError], ask_s: float | None = None
+    ) -> None:
+        self._work, self._result, self._blame, self._ask_s = work, result, blame, ask_s
 
     def wait(self) -> Tensor:
         try:
+            if self._ask_s is not None:
+                self._ask(time.monotonic() + self._ask_s)
             self._work.wait()
-        except RuntimeError as error:
+        except (RuntimeError, TimeoutError) as error:
             raise self._blame(error) from error
         return self._result
 
+    def _ask(self, deadline: float) -> None:
+        while not self._work.is_completed():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not done within {self._ask_s:g} s")
+            # Gives way to other threads, without the rest of a sleep: most exchanges take microseconds.
+            time.sleep(0)
 
-def absent_ranks(store: Board, word: str, rank: int, group: Iterable[int], wait_s: float) -> list[int]:
-    """Say `word`, wait for the group to say it too, and return the ranks that did not.
 
-    If the store does not answer, rank 0, which holds it, is the one.
+def absent_ranks(store: Board, word: str, rank: int, ranks: Iterable[int], wait_s: float) -> list[int]:
+    """Say `word`, wait for `ranks` to say it too, and return those that did not.
+
+    Raises:
+        PoolError: the store does not answer.
     """
-    absent = [r for r in group if r != rank]
+    absent = [r for r in ranks if r != rank]
     deadline = time.monotonic() + wait_s
-    try:
+    with answering():
         store.set(f"{word}/{rank}", "")
         while absent and time.monotonic() < deadline:
             absent = [r for r in absent if not store.check([f"{word}/{r}"])]
             time.sleep(0.02)
-    except RuntimeError:
-        return [0]
     return absent
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Whoever holds the store, a launcher or rank 0, takes it along when it ends."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise PoolError("the launcher, or rank 0 where there is none, has ended; the run is over") from error
 
 
 def listed(ranks: Iterable[int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,44 +10,52 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from helicube.engine.faults import device_faults
 from helicube.engine.helix_runner import HelixRunner
 from helicube.engine.sampling import SamplingConfig
 from helicube.engine.text import TextEngine, TextRequest, TextResult
 from helicube.errors import DecodeError
 from helicube.models.chat import Chat
 from helicube.models.loading_open import OpenModel, open_model
+from helicube.models.loading_sources import WatchedSource
 from helicube.parallel.collectives import Collectives, SoloCollectives
 from helicube.parallel.helix import HelixDecoder, HelixOptions
-from helicube.parallel.pool import join_pool
+from helicube.parallel.pool import Pool, join_pool
 from helicube.parallel.round_robin import RoundRobin
-from helicube.pipelines.run_text import RunOptions
+from helicube.pipelines.cache_room import cache_slots, check_room, slot_bytes
+from helicube.pipelines.run_options import RunOptions
+from helicube.pipelines.text_check import Decoded, compare
+from helicube.pipelines.text_report import TextPrinter, say_numbers
 from helicube.specs.layout import HelixLayout
 
-__all__ = ["cache_slots", "run_rank"]
+__all__ = ["run_rank", "totals"]
 
 # Requests side by side.
 NUM_SLOTS = 16
 
 
 def run_rank(options: RunOptions, layout: HelixLayout) -> None:
-    """Decode the prompts of `options`; every rank calls this.
+    """Decode the prompts of `options`, which have been read; every rank calls this.
 
     Raises:
         HelicubeError: see `run_text`.
+        OSError: standard output is gone or full.
     """
+    pool = join_pool([layout], options.timeout)
+    rank = pool.collectives.rank
     opened = open_model(options.model)
     layout.validate(opened.spec)
-    pool = join_pool([layout], options.timeout)
     chat = opened.chat()
+    pool.beat()
     requests = _requests(options, chat)
     helix = _helix_options(options, layout, opened, requests, pool.device)
-    runner = _runner(options, opened, helix, pool.collectives)
-    logits = _record(runner) if options.check else []
+    runner = _runner(options, opened, helix, pool)
+    logits = _record(runner) if options.check and rank == 0 else []
     pool.ready("loaded")
     engine = TextEngine(runner)
-    printer = _Printer(chat, len(requests)) if pool.collectives.rank == 0 else None
+    printer = TextPrinter(chat, len(requests)) if rank == 0 else None
     results = engine.run(requests, printer.token if printer else None)
-    table = _totals(runner, pool.collectives)
+    table = totals(runner, pool.collectives)
     pool.ready("done")
     pool.leave()
     if printer is None:
@@ -54,19 +63,14 @@ def run_rank(options: RunOptions, layout: HelixLayout) -> None:
     printer.finish(results)
     errors = [r.error for r in results if r.error]
     if len(errors) < len(results):
-        _print_numbers(results, requests, helix, table, engine.engine.decode_s)
+        say_numbers(results, requests, helix, table, engine.engine.decode_s)
         padding = layout.padding(opened.spec)
         if padding:
             sys.stderr.write(f"padded with zeros, which changes no result: {padding}\n")
     if errors:
         raise DecodeError(errors[0])
     if options.check:
-        _check(options, opened, (requests[0], results[0], logits), pool.device)
-
-
-def cache_slots(placement: RoundRobin, lengths: Sequence[int]) -> int:
-    """Tokens that each KVP rank must be able to hold for sequences of these lengths side by side."""
-    return sum(placement.most_held(n) for n in lengths)
+        _check(options, opened, requests[0], (results[0], logits), pool.device)
 
 
 def _requests(options: RunOptions, chat: Chat) -> list[TextRequest]:
@@ -81,7 +85,7 @@ def _requests(options: RunOptions, chat: Chat) -> list[TextRequest]:
             ),
             stop_ids=chat.stop_ids,
         )
-        for i, text in enumerate(options.texts())
+        for i, text in enumerate(options.prompts)
     ]
 
 
@@ -89,7 +93,8 @@ def _helix_options(
     options: RunOptions, layout: HelixLayout, opened: OpenModel, requests: Sequence[TextRequest], device: torch.device
 ) -> HelixOptions:
     placement = RoundRobin(num_shards=layout.kvp, block=options.block)
-    longest = opened.config.max_context or sys.maxsize
+    # What is longer than the context fails alone, when its turn comes.
+    longest = opened.config.most_tokens or sys.maxsize
     lengths = sorted((min(len(r.ids) + r.num_tokens, longest) for r in requests), reverse=True)[:NUM_SLOTS]
     asked = options.cache_tokens
     return HelixOptions(
@@ -97,19 +102,27 @@ def _helix_options(
         cache_slots=placement.most_held(asked) if asked is not None else cache_slots(placement, lengths),
         block=options.block,
         overlap_parts=options.hopb,
-        dtype=_dtype(options.dtype, device),
+        dtype=_dtype(options, device),
         device=device,
     )
 
 
-def _dtype(name: str, device: torch.device) -> torch.dtype:
-    if name == "auto":
-        return torch.float32 if device.type == "cpu" else torch.bfloat16
-    return torch.float32 if name == "float32" else torch.bfloat16
+def _dtype(options: RunOptions, device: torch.device) -> torch.dtype:
+    if options.dtype == "auto":
+        return torch.float32 if device.type == "cpu" or options.check else torch.bfloat16
+    return torch.float32 if options.dtype == "float32" else torch.bfloat16
 
 
-def _runner(options: RunOptions, opened: OpenModel, helix: HelixOptions, collectives: Collectives) -> HelixRunner:
-    decoder = HelixDecoder(opened.config, opened.source, helix, collectives)
+def _runner(options: RunOptions, opened: OpenModel, helix: HelixOptions, pool: Pool | None) -> HelixRunner:
+    """A rank of the pool, or one device."""
+    ranks_here = 1
+    if pool is not None and torch.device(helix.device).type == "cpu":
+        ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", helix.layout.num_ranks))
+    check_room(helix.cache_slots, slot_bytes(opened.config, helix.layout, helix.dtype), helix.device, ranks_here)
+    source = opened.source if pool is None else WatchedSource(opened.source, pool.beat)
+    collectives = pool.collectives if pool is not None else SoloCollectives()
+    with device_faults("loading the model"):
+        decoder = HelixDecoder(opened.config, source, helix, collectives)
     return HelixRunner(decoder, num_slots=NUM_SLOTS, chunk=options.chunk)
 
 
@@ -120,37 +133,7 @@ def _record(runner: HelixRunner) -> list[Tensor]:
     return logits
 
 
-class _Printer:
-    """Text to standard output: as it comes for one prompt, text by text for several."""
-
-    def __init__(self, chat: Chat, num_prompts: int) -> None:
-        self.chat, self.say = chat, chat.stream()
-        self.live = num_prompts == 1
-        self.written = ""
-
-    def token(self, index: int, token: int) -> None:  # noqa: ARG002 - the engine's signature
-        if self.live:
-            self._write(self.say(token))
-
-    def finish(self, results: Sequence[TextResult]) -> None:
-        if self.live and results[0].error:
-            return
-        if self.live:
-            # A character that was never finished.
-            self._write(self.chat.decode(results[0].ids)[len(self.written) :] + "\n")
-            return
-        for number, result in enumerate(results, 1):
-            self._write(
-                f"[{number}] {self.chat.decode(result.ids) if not result.error else 'error: ' + result.error}\n"
-            )
-
-    def _write(self, text: str) -> None:
-        self.written += text
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-
-def _totals(runner: HelixRunner, collectives: Collectives) -> Tensor:
+def totals(runner: HelixRunner, collectives: Collectives) -> Tensor:
     """Per rank: bytes of weights, bytes of cache, bytes read by all steps, bytes sent by all steps; (N, 4) float64."""
     decoder = runner.decoder
     mine = [decoder.weight_bytes, decoder.cache.num_bytes, runner.bytes_read, runner.bytes_sent]
@@ -158,56 +141,25 @@ def _totals(runner: HelixRunner, collectives: Collectives) -> Tensor:
     return collectives.all_gather(row, decoder.grid.pool).cpu()
 
 
-def _print_numbers(
-    results: Sequence[TextResult],
-    requests: Sequence[TextRequest],
-    helix: HelixOptions,
-    table: Tensor,
-    decode_s: float,
-) -> None:
-    """What the run took, to standard error."""
-    tokens = sum(len(r.ids) for r in results)
-    shape = f"{helix.layout} on {helix.device}, {str(helix.dtype).removeprefix('torch.')}, torch {torch.__version__}"
-    finish = ", ".join(dict.fromkeys(r.finish for r in results))
-    lines = [f"prompt {sum(len(r.ids) for r in requests)} tokens, answer {tokens} tokens ({finish}); {shape}"]
-    if tokens:
-        decode_s = max(decode_s, 1e-9)
-        ttft, tpot = (max(r.first_s for r in results), max(r.tpot_s for r in results))
-        lines.append(
-            f"TTFT {ttft:.2f} s   TPOT {tpot * 1e3:.1f} ms   {tokens / decode_s:.1f} tokens/s   "
-            f"{float(table[:, 2].sum()) / decode_s / 1e9:.2f} GB/s read"
-        )
-        megabytes = [f"{w / 1e6:.1f}+{c / 1e6:.1f}" for w, c in table[:, :2].tolist()]
-        sent = f"; {float(table[:, 3].max()) / tokens / 1e3:.1f} kB sent per token" if len(table) > 1 else ""
-        lines.append(f"MB of weights+cache per rank: {', '.join(megabytes)} ({helix.cache_slots} tokens a rank){sent}")
-    sys.stderr.write("\n".join(lines) + "\n")
-
-
 def _check(
     options: RunOptions,
     opened: OpenModel,
-    decoded: tuple[TextRequest, TextResult, Sequence[Tensor]],
+    request: TextRequest,
+    pool: tuple[TextResult, Sequence[Tensor]],
     device: torch.device,
 ) -> None:
     """Decode the same prompt on one device and compare.
 
     Args:
-        decoded: the request, what the layout made of it, and the logits of its steps.
+        pool: what the layout made of it, and the logits of its steps.
 
     Raises:
-        DecodeError: the ids differ.
+        DecodeError: the layout is wrong.
     """
-    request, result, logits = decoded
-    one = _helix_options(options, HelixLayout(), opened, [request], device)
-    runner = _runner(options, opened, one, SoloCollectives())
+    result, logits = pool
+    runner = _runner(options, opened, _helix_options(options, HelixLayout(), opened, [request], device), None)
     expected = _record(runner)
     [alone] = TextEngine(runner).run([request])
-    common = next((i for i, (a, b) in enumerate(zip(result.ids, alone.ids, strict=False)) if a != b), None)
-    steps = min(len(logits), len(expected)) if common is None else common + 1
-    worst = max((float((a - b).abs().max()) for a, b in zip(logits[:steps], expected[:steps], strict=True)), default=0)
-    same = result.ids == alone.ids
-    says = "identical" if same else f"different from token {common if common is not None else steps} on"
-    sys.stdout.write(f"check: ids {says} over {len(alone.ids)} tokens, largest difference of logits {worst:.2e}\n")
-    sys.stdout.flush()
-    if not same:
-        raise DecodeError("the layout's ids differ from one device's; in float32 that is an error of helicube")
+    greedy = options.temperature == 0
+    line = compare(Decoded(ids=result.ids, logits=logits), Decoded(ids=alone.ids, logits=expected), greedy=greedy)
+    sys.stderr.write(f"{line}\n")

@@ -20,14 +20,14 @@ _KEYS = ("kvp", "tpa", "tpf", "ep")
 class LayoutPadding:
     """Zero rows that make widths divide; they change no result."""
 
-    query_heads: int
     # Query heads added to each TPA slice, so that its heads divide over KVP.
-    dense_size: int
+    query_heads: int
     # Columns added to a dense FFN, so that it divides over the pool.
-    expert_size: int
+    dense_size: int
     # Columns added to each routed expert, so that it divides over TPF.
-    shared_size: int
+    expert_size: int
     # Columns added to the shared experts, so that they divide over the pool.
+    shared_size: int
 
     def __bool__(self) -> bool:
         return any((self.query_heads, self.dense_size, self.expert_size, self.shared_size))
@@ -46,14 +46,14 @@ class HelixLayout:
         LayoutError: a width is not positive, or the two grids have different sizes.
     """
 
-    kvp: int = 1
     # Ranks that share one sequence's cache, by tokens.
-    tpa: int = 1
+    kvp: int = 1
     # Ranks that split the heads of attention.
-    tpf: int = 1
+    tpa: int = 1
     # Ranks that split the width of an FFN.
-    ep: int = 1
+    tpf: int = 1
     # Groups that split the experts.
+    ep: int = 1
 
     def __post_init__(self) -> None:
         for key in _KEYS:
@@ -90,10 +90,13 @@ class HelixLayout:
             ranks = (kvp or 1) * (tpa or 1) if kvp or tpa else (tpf or 1) * (ep or 1)
         kvp, tpa = _fill("kvp", kvp, "tpa", tpa, ranks)
         tpf, ep = _fill("tpf", tpf, "ep", ep, ranks)
-        layout = cls(kvp=kvp, tpa=tpa, tpf=tpf, ep=ep)
-        if layout.num_ranks != ranks:
-            raise LayoutError(f"layout {layout} needs {layout.num_ranks} ranks, but the pool has {ranks}")
-        return layout
+        for name, product in (("kvp·tpa", kvp * tpa), ("tpf·ep", tpf * ep)):
+            if num_ranks is not None and product != num_ranks and min(kvp, tpa, tpf, ep) > 0:
+                raise LayoutError(
+                    f"{name} = {product} differs from the {num_ranks} ranks asked for; choose {product} ranks, or "
+                    f"widths whose product is {num_ranks}"
+                )
+        return cls(kvp=kvp, tpa=tpa, tpf=tpf, ep=ep)
 
     @classmethod
     def parse(cls, text: str, *, num_ranks: int | None = None) -> HelixLayout:
@@ -103,8 +106,12 @@ class HelixLayout:
             LayoutError: a key or a number is not understood, or the widths do not fit the pool.
         """
         widths: dict[str, int] = {}
+        if not text.strip(" ,"):
+            raise LayoutError(f"layout {text!r} names no width; write it as kvp=2,tpa=1")
         for part in text.replace(" ", "").strip(",").split(","):
             key, equals, value = part.partition("=")
+            if not equals and key not in _KEYS:
+                raise LayoutError(f"layout part {part!r} is not understood; write it as key=value, such as kvp=2,tpa=1")
             if key not in _KEYS:
                 raise LayoutError(f"layout key {key!r} is unknown; choose {nearest_names(key, _KEYS, most=4)}")
             if not equals or not value.isdecimal():
@@ -180,7 +187,8 @@ def _check_attention(layout: HelixLayout, model: ModelSpec) -> None:
         raise LayoutError(f"tpa={layout.tpa} {rule} the {kv_heads} KV heads of {model.name}; choose tpa in {legal}")
     heads = model.attention.num_query_heads // layout.tpa
     if layout.kvp > heads:
-        # More ranks than heads would leave ranks whose W_O shard is all padding.
+        # The exchange deals whole query heads. Rounding may leave the last ranks without one (9 heads over 4 ranks are
+        # 3 + 3 + 3 + 0); a width beyond the heads is sure to.
         raise LayoutError(
             f"kvp={layout.kvp} exceeds the {heads} query heads of a TPA slice of {model.name}; choose kvp ≤ {heads}"
         )
