@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from helicube.nn.fsq import FSQ
@@ -38,3 +39,18 @@ def test_soft_rows_stay_within_one_level() -> None:
     assert u.min() >= 0
     assert u.max() <= 3
     assert torch.equal(fsq(z, hardness=1.0), fsq.eval()(z))
+
+
+def test_moved_codes_are_neighbours() -> None:
+    torch.manual_seed(0)
+    fsq = FSQ((8, 5))
+    codes = fsq.to_codes(torch.randint(40, (4000,)))
+    moved = fsq.moved(codes, 0.25)
+    levels = (moved - codes) / 2 * torch.tensor([7, 4])
+    assert torch.allclose(levels, levels.round(), atol=1e-5)
+    assert levels.abs().max() == pytest.approx(1, abs=1e-5)
+    assert moved.abs().max() <= 1
+    # Those at an end stay half the time: (6 + 2/2)/8 and (3 + 2/2)/5 of a quarter move.
+    share = (levels.abs() > 0.5).float().mean(dim=0)
+    assert share.tolist() == pytest.approx([0.25 * 7 / 8, 0.25 * 4 / 5], abs=0.02)
+    assert torch.equal(fsq.moved(codes, 0.0), codes)

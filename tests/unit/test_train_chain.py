@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 
@@ -12,20 +12,21 @@ import pytest
 import torch
 
 from helicube.models.cube.decoder import DecoderConfig
-from helicube.models.cube.lattice import LatticeConfig
+from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
 from helicube.models.cube.lattice_colors import ColorConfig
 from helicube.pipelines.shape_model import DefaultModel, load_model
 from helicube.train.decoder_task import DecoderTaskConfig
 from helicube.train.factored_decoder import shared_rows
 from helicube.train.items import load_items, split_unseen
-from helicube.train.lattice_task import LatticeTaskConfig
+from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig
 from helicube.train.procedural import generate_many
 from helicube.train.runs import TokenizerRuns, bundle, load_code, load_state, train_colors, train_decoder, train_shape
 from helicube.train.shards import prepare_shards
 from helicube.train.token_set import kept_tokens, tokenize_items
 
-SHAPE = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+SHAPE = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
+                      num_joints=1)  # fmt: skip
 COLOR = ColorConfig(palette_size=3, width=16, num_heads=2, num_layers=1)
 DECODER = DecoderConfig(n_layer=1, n_single_layer=1, n_head=2, n_embd=32)
 
@@ -77,6 +78,16 @@ def test_ids_do_not_depend_on_the_shape_decoder(runs: Path, items: Path) -> None
     assert (before.paint_ids == after.paint_ids).all()
 
 
+def test_joints_can_be_given_to_a_decoder_later(items: Path) -> None:
+    train, unseen = split_unseen(load_items(items))
+    old = LatticeTokenizer(replace(SHAPE, num_joints=0)).eval()
+    new = LatticeTask(SHAPE, LatticeTaskConfig(), train, unseen, frozen=old).model.eval()
+    ids = torch.randint(100, (2, SHAPE.num_tokens))
+    assert torch.equal(new.decode(ids), old.decode(ids))
+    assert not new.encoder.c_in.weight.requires_grad
+    assert new.decoder.get_parameter("joints.0.conv_in.weight").requires_grad
+
+
 def test_a_decoder_trained_on_keeps_all_ids(runs: Path, items: Path, tmp_path: Path) -> None:
     task = LatticeTaskConfig(batch=4, band_points=256, uniform_points=64, eval_items=2)
     train_shape(items, loop(tmp_path / "shape"), SHAPE, task, decoder_of=runs / "shape")
@@ -84,6 +95,7 @@ def test_a_decoder_trained_on_keeps_all_ids(runs: Path, items: Path, tmp_path: P
     before = load_code(TokenizerRuns(shape=runs / "shape", colors=runs / "colors"))
     after = load_code(TokenizerRuns(shape=tmp_path / "shape", colors=tmp_path / "colors"))
     assert not torch.equal(after.shape.decoder.to_volume.weight, before.shape.decoder.to_volume.weight)
+    assert after.shape.decoder.get_parameter("joints.0.conv_out.weight").any(), "joints start at zero, and are trained"
     assert not torch.equal(after.paint.to_volume.weight, before.paint.to_volume.weight)
     _, unseen = split_unseen(load_items(items))
     rows, new_rows = tokenize_items(before, unseen), tokenize_items(after, unseen)

@@ -33,10 +33,12 @@ class Words:
 def tiny_weights(text_width: int = WIDTH) -> DefaultWeights:
     """Two cells per side, 15 ids a row."""
     torch.manual_seed(3)
-    shape = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
+    shape = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
+                          num_joints=1)  # fmt: skip
     color = ColorConfig(palette_size=3, width=16, num_heads=2, num_layers=1)
     code = LatticeCode(shape, color)
     decoder = DecoderConfig(n_layer=2, n_single_layer=1, n_head=2, n_embd=32, shape_model_vocab_size=code.num_ids,
-                            text_model_embed_dim=text_width, shape_model_embed_dim=4)  # fmt: skip
+                            text_model_embed_dim=text_width, shape_model_embed_dim=4,
+                            num_positions=len(code.ranges))  # fmt: skip
     config = DefaultConfig(shape=shape, color=color, decoder=decoder, num_text=8)
     return DefaultWeights(config=config, code=code.eval(), decoder=CubeDecoder(decoder).eval())

@@ -96,7 +96,7 @@ def tokenizer(*, data: Path, kind: str, grid: int, batch: int, decoder_of: Path 
         train_cube_baseline(data, loop_config(options))
     else:
         task = LatticeTaskConfig(batch=batch)
-        train_shape(data, loop_config(options), LatticeConfig(grid=grid), task, decoder_of)
+        train_shape(data, loop_config(options), LatticeConfig(grid=grid, num_joints=1), task, decoder_of)
 
 
 @command.command("colors")

@@ -37,7 +37,7 @@ class Chat:
         """Ids of a prompt: through the template where there is one, as plain text to continue elsewhere.
 
         Raises:
-            PromptError: empty, or messages without a template to write them with.
+            PromptError: empty, or nothing to the tokenizer, or messages without a template to write them with.
         """
         if not prompt or (isinstance(prompt, str) and not prompt.strip()):
             raise PromptError("the prompt is empty; write a question or a text to continue")
@@ -45,9 +45,13 @@ class Chat:
             if not isinstance(prompt, str):
                 raise PromptError("this model has no chat template; give the prompt as plain text")
             ids = self.encode(prompt)
-            return (self.bos_id, *ids) if self.bos_id >= 0 else ids
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-        return self.encode(self.render(messages))
+            ids = (self.bos_id, *ids) if self.bos_id >= 0 else ids
+        else:
+            messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+            ids = self.encode(self.render(messages))
+        if not ids:
+            raise PromptError("the model's tokenizer leaves nothing of the prompt; write it in other words")
+        return ids
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Ids of text as it is; written special tokens become their ids.

@@ -63,7 +63,9 @@ def gguf_chat(file: GgufFile) -> Chat:
         tokens: list[str] = fields["tokenizer.ggml.tokens"]
         merges = [tuple(m.split(" ", 1)) for m in fields["tokenizer.ggml.merges"]]
     except KeyError as error:
-        raise CheckpointError(f"{file.path}: {error.args[0]} is missing from the metadata") from None
+        raise CheckpointError(
+            f"{file.path}: {error.args[0]} is missing from the metadata; convert the model again"
+        ) from None
     tokenizer = Tokenizer(
         models.BPE(vocab={t: i for i, t in enumerate(tokens)}, merges=merges, ignore_merges=pre == "llama-bpe")
     )

@@ -25,18 +25,7 @@ def deepseek_config(file: ConfigFile) -> LlmConfig:
     file.refuse("hidden_act", "silu")
     file.refuse("moe_layer_freq", 1)
     hidden = file.integer("hidden_size")
-    attention = MlaConfig(
-        hidden_size=hidden,
-        num_query_heads=file.integer("num_attention_heads"),
-        nope_size=file.integer("qk_nope_head_dim"),
-        rope_size=file.integer("qk_rope_head_dim"),
-        value_size=file.integer("v_head_dim"),
-        kv_rank=file.integer("kv_lora_rank"),
-        q_rank=file.integer("q_lora_rank", 0),
-        score_factor=file.score_factor(),
-        bias=file.flag("attention_bias"),
-        interleaved=not third or bool(file.data.get("rope_interleave", True)),
-    )
+    attention = _attention(file, third, hidden)
     layers = file.integer("num_hidden_layers")
     dense = min(file.integer("first_k_dense_replace", 0), layers)
     return LlmConfig(
@@ -55,6 +44,21 @@ def deepseek_config(file: ConfigFile) -> LlmConfig:
         max_context=file.integer("max_position_embeddings", 0),
         eos_ids=file.ids("eos_token_id"),
         bos_id=next(iter(file.ids("bos_token_id")), -1),
+    )
+
+
+def _attention(file: ConfigFile, third: bool, hidden: int) -> MlaConfig:
+    return MlaConfig(
+        hidden_size=hidden,
+        num_query_heads=file.integer("num_attention_heads"),
+        nope_size=file.integer("qk_nope_head_dim"),
+        rope_size=file.integer("qk_rope_head_dim"),
+        value_size=file.integer("v_head_dim"),
+        kv_rank=file.integer("kv_lora_rank"),
+        q_rank=file.integer("q_lora_rank", 0),
+        score_factor=file.score_factor(),
+        bias=file.flag("attention_bias"),
+        interleaved=not third or bool(file.data.get("rope_interleave", True)),
     )
 
 

@@ -25,19 +25,8 @@ def llama_config(file: ConfigFile) -> LlmConfig:
     """
     kind = file.data["model_type"]
     _refuse_unknown(file, kind)
-    hidden, heads = file.integer("hidden_size", least=1), file.integer("num_attention_heads", least=1)
-    bias = file.flag("attention_bias")
-    attention = GqaConfig(
-        hidden_size=hidden,
-        num_query_heads=heads,
-        num_kv_heads=file.integer("num_key_value_heads", heads),
-        head_dim=file.integer("head_dim", hidden // heads),
-        # Qwen2 has them on queries, keys and values without saying so.
-        bias=bias or kind == "qwen2",
-        output_bias=bias and kind != "qwen2",
-        qk_norm=kind.startswith("qwen3"),
-        norm_eps=file.number("rms_norm_eps", 1e-6),
-    )
+    hidden = file.integer("hidden_size", least=1)
+    attention = _attention(file, kind, hidden)
     layers = file.integer("num_hidden_layers")
     moe = _moe(file, kind, hidden)
     return LlmConfig(
@@ -56,6 +45,21 @@ def llama_config(file: ConfigFile) -> LlmConfig:
         max_context=file.integer("max_position_embeddings", 0),
         eos_ids=file.ids("eos_token_id"),
         bos_id=next(iter(file.ids("bos_token_id")), -1),
+    )
+
+
+def _attention(file: ConfigFile, kind: str, hidden: int) -> GqaConfig:
+    heads, bias = file.integer("num_attention_heads", least=1), file.flag("attention_bias")
+    return GqaConfig(
+        hidden_size=hidden,
+        num_query_heads=heads,
+        num_kv_heads=file.integer("num_key_value_heads", heads),
+        head_dim=file.integer("head_dim", hidden // heads),
+        # Qwen2 has them on queries, keys and values without saying so.
+        bias=bias or kind == "qwen2",
+        output_bias=bias and kind != "qwen2",
+        qk_norm=kind.startswith("qwen3"),
+        norm_eps=file.number("rms_norm_eps", 1e-6),
     )
 
 

@@ -80,6 +80,7 @@ class LanguageModel(nn.Module):
         self.model = Trunk(config, self.part)
         if not config.tied_embeddings:
             self.lm_head = nn.Linear(config.hidden_size, len(self.part.vocab), bias=False)
+        self._frequencies: dict[torch.device, Tensor] = {}
 
     @property
     def layers(self) -> list[DecoderLayer]:
@@ -105,8 +106,13 @@ class LanguageModel(nn.Module):
 
     def rotary(self, positions: Tensor, context: int = 0) -> Tensor:
         """Rotary rows (…, f, 2) of positions (…) in a request of at most `context` tokens."""
-        frequency = rotary_frequencies(self.config.rotary, context).to(positions.device)
-        return rotary_rows(positions, frequency, self.config.rotary.amplitude)
+        device, config = positions.device, self.config.rotary
+        frequency = self._frequencies.get(device)
+        if frequency is None:
+            frequency = rotary_frequencies(config, context).to(device)
+            if config.kind != "dynamic":
+                self._frequencies[device] = frequency
+        return rotary_rows(positions, frequency, config.amplitude)
 
     def forward(self, ids_BL: Tensor) -> Tensor:
         """Logits (B, L, V) without a cache; only for a whole model."""

@@ -48,8 +48,8 @@ def load_part(
         pieces = [_read(source, cut, shapes[cut.name]) for cut in cuts]
         whole = pieces[0] if len(pieces) == 1 else torch.cat(pieces)
         kept = torch.float32 if name.endswith(KEPT_FLOAT32) else dtype
-        # A view of the memory map would keep unread pages of the whole tensor alive on a device that shares memory.
-        tensors[name] = whole.reshape(parameter.shape).to(device, kept).contiguous()
+        # Always a copy: a view would keep all of a tensor alive of which this part holds a slice.
+        tensors[name] = torch.empty(parameter.shape, dtype=kept, device=device).copy_(whole.reshape(parameter.shape))
     model.load_state_dict(tensors, assign=True)
     return model
 

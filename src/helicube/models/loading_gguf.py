@@ -77,8 +77,11 @@ class GgufFile:
                 self.bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self._at = 0
             self._read_header()
-        except (OSError, ValueError, struct.error, UnicodeDecodeError, KeyError) as error:
-            raise CheckpointError(f"{path} is not a readable GGUF file ({error}); download it again") from None
+        except struct.error:
+            raise CheckpointError(f"{path} is truncated: it ends within its header; download it again") from None
+        except (OSError, ValueError, KeyError) as error:
+            why = f"unknown type {error} of a value" if isinstance(error, KeyError) else error
+            raise CheckpointError(f"{path} is not a readable GGUF file ({why}); download it again") from None
 
     def _read_header(self) -> None:
         magic, version, num_tensors, num_fields = self._take("<4sIQQ")
@@ -138,12 +141,12 @@ def gguf_config(file: GgufFile) -> dict[str, Any]:
     def get(key: str, default: Any = None) -> Any:
         value = file.fields.get(f"{arch}.{key}", default)
         if value is None:
-            raise CheckpointError(f"{file.path}: {arch}.{key} is missing from the metadata")
+            raise CheckpointError(f"{file.path}: {arch}.{key} is missing from the metadata; convert the model again")
         return value
 
     heads, embedding = get("attention.head_count"), file.tensors.get("token_embd.weight")
     if embedding is None:
-        raise CheckpointError(f"{file.path}: token_embd.weight is missing; it must hold the whole model")
+        raise CheckpointError(f"{file.path}: token_embd.weight is missing; name the first file of a whole model")
     config: dict[str, Any] = {
         "model_type": ARCHITECTURES[arch],
         "hidden_size": get("embedding_length"),

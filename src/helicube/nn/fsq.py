@@ -48,6 +48,13 @@ class FSQ(nn.Module):
             rounded = torch.where(keep, rounded, noisy)
         return self._centre(rounded)
 
+    def moved(self, codes_F: Tensor, share: float) -> Tensor:
+        """Codes of which a share has moved to a neighbouring level; those at an end that would leave it stay."""
+        one = 2 / self._top(codes_F)
+        up = torch.where(torch.rand_like(codes_F) < 0.5, one, -one)
+        moving = torch.rand_like(codes_F) < share
+        return torch.where(moving, codes_F + up, codes_F).clamp(-1, 1)
+
     def to_ids(self, z_F: Tensor) -> Tensor:
         """(..., F) to (...) int64."""
         return (self.bound(z_F).round().long() * torch.tensor(self.radix, device=z_F.device)).sum(-1)

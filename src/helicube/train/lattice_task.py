@@ -33,6 +33,9 @@ class LatticeTaskConfig:
     free_steps: int = 2500
     # Weight of the loss beside the surface against that anywhere.
     band_weight: float = 1.0
+    # Of a frozen encoder's codes, the share of levels that are moved by one, so that the decoder learns to make sense
+    # of rows that no object has, as a decoder of ids writes them.
+    noise: float = 0.05
     # Items of the evaluation.
     eval_items: int = 64
 
@@ -41,7 +44,8 @@ class LatticeTask:
     """Occupancy of unseen points, given the quantised tokens.
 
     Args:
-        frozen: a trained tokenizer of the same sizes to go on from, whose encoder stays as it is: so do all ids.
+        frozen: a trained tokenizer to go on from, whose encoder stays as it is: so do all ids. Of the decoder, it may
+            lack the joints.
     """
 
     model: LatticeTokenizer
@@ -60,7 +64,9 @@ class LatticeTask:
         self.model = LatticeTokenizer(model_config).to(device)
         self.is_frozen = frozen is not None
         if frozen is not None:
-            self.model.load_state_dict(frozen.state_dict())
+            missing, unexpected = self.model.load_state_dict(frozen.state_dict(), strict=False)
+            assert not unexpected, "the decoder may have more than the one it goes on from, not less"
+            assert all(name.startswith("decoder.joints.") for name in missing), missing
             self.model.encoder.requires_grad_(False)
         self.config, self.device = config, device
         self.train, self.unseen = train, unseen
@@ -75,7 +81,7 @@ class LatticeTask:
         model = self.model
         z = model.encoder(filled)
         if self.is_frozen:
-            codes = model.quantizer(z)
+            codes = model.quantizer.moved(model.quantizer(z), self.config.noise)
         elif step < self.config.free_steps:
             codes = torch.tanh(z)
         else:

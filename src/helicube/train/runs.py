@@ -36,8 +36,10 @@ def train_shape(
 ) -> None:
     """Train the shape half of the tokenizer, or only the decoder of a run."""
     frozen = load_shape(decoder_of) if decoder_of is not None else None
+    if frozen is not None:
+        model = replace(frozen.config, num_joints=max(model.num_joints, frozen.config.num_joints))
     items, unseen = split_unseen(load_items(items_folder))
-    train(LatticeTask(frozen.config if frozen else model, task, items, unseen, loop.device, frozen=frozen), loop)
+    train(LatticeTask(model, task, items, unseen, loop.device, frozen=frozen), loop)
 
 
 def train_cube_baseline(items_folder: Path, loop: LoopConfig) -> None:

@@ -42,6 +42,8 @@ class LatticeConfig:
     channels: int = 32
     # Width of the two hidden layers that turn a point's features into a logit.
     head_width: int = 64
+    # Pairs of convolutions over the feature volume, which join what neighbouring cells say of their common border.
+    num_joints: int = 0
 
     @property
     def num_tokens(self) -> int:
@@ -73,6 +75,21 @@ class Block(nn.Module):
         x_BND = x_BND + self.c_proj(attended)
         y_BND: Tensor = x_BND + self.c_out(F.gelu(self.c_fc(self.ln_2(x_BND))))
         return y_BND
+
+
+class Joint(nn.Module):
+    """Two residual convolutions over a feature volume; at first they change nothing."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv_in = nn.Conv3d(channels, channels, 3, padding=1)
+        self.conv_out = nn.Conv3d(channels, channels, 3, padding=1)
+        nn.init.zeros_(self.conv_out.weight)
+        nn.init.zeros_(self.conv_out.bias)
+
+    def forward(self, volume_BCWWW: Tensor) -> Tensor:
+        joined: Tensor = volume_BCWWW + self.conv_out(F.gelu(self.conv_in(volume_BCWWW)))
+        return joined
 
 
 class LatticeEncoder(nn.Module):
@@ -115,6 +132,7 @@ class LatticeDecoder(nn.Module):
         self.blocks = nn.ModuleList(Block(config.width, config.num_heads) for _ in range(config.num_decoder_layers))
         self.ln_f = nn.LayerNorm(config.width)
         self.to_volume = nn.Linear(config.width, config.channels * config.sub_cells**3)
+        self.joints = nn.Sequential(*(Joint(config.channels) for _ in range(config.num_joints)))
         self.head_in = nn.Linear(config.channels + 6, config.head_width)
         self.head_mid = nn.Linear(config.head_width, config.head_width)
         self.head_out = nn.Linear(config.head_width, 1)
@@ -131,7 +149,7 @@ class LatticeDecoder(nn.Module):
         """(B, N, D) to (B, C, W, W, W), W = grid · sub_cells, axes x, y, z."""
         g, s, c = self.config.grid, self.config.sub_cells, self.config.channels
         v = self.to_volume(latents_BND).reshape(-1, g, g, g, s, s, s, c)
-        volume: Tensor = v.permute(0, 7, 1, 4, 2, 5, 3, 6).reshape(-1, c, g * s, g * s, g * s)
+        volume: Tensor = self.joints(v.permute(0, 7, 1, 4, 2, 5, 3, 6).reshape(-1, c, g * s, g * s, g * s))
         return volume
 
     def forward(self, volume_BCWWW: Tensor, points_BP3: Tensor) -> Tensor:
