@@ -84,8 +84,8 @@ class Joint(nn.Module):
         super().__init__()
         self.conv_in = nn.Conv3d(channels, channels, 3, padding=1)
         self.conv_out = nn.Conv3d(channels, channels, 3, padding=1)
-        nn.init.zeros_(self.conv_out.weight)
-        nn.init.zeros_(self.conv_out.bias)
+        for p in self.conv_out.parameters():
+            nn.init.zeros_(p)
 
     def forward(self, volume_BCWWW: Tensor) -> Tensor:
         joined: Tensor = volume_BCWWW + self.conv_out(F.gelu(self.conv_in(volume_BCWWW)))
