@@ -15,15 +15,15 @@ from helicube.models.cube.decoder import DecoderConfig
 from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
 from helicube.models.cube.lattice_colors import ColorConfig
 from helicube.pipelines.shape_model import DefaultModel, load_model
-from helicube.train.decoder_task import DecoderTaskConfig
+from helicube.train.decoder_task import DecoderTaskConfig, class_weights
 from helicube.train.factored_decoder import shared_rows
-from helicube.train.items import load_items, split_unseen
+from helicube.train.items import choose, load_items, split_unseen
 from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig
 from helicube.train.procedural import generate_many
 from helicube.train.runs import TokenizerRuns, bundle, load_code, load_state, train_colors, train_decoder, train_shape
-from helicube.train.shards import prepare_shards
-from helicube.train.token_set import kept_tokens, tokenize_items
+from helicube.train.shards import ItemInfo, prepare_shards
+from helicube.train.token_set import TokenSet, kept_tokens, tokenize_items
 
 SHAPE = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
                       num_joints=1)  # fmt: skip
@@ -121,15 +121,37 @@ def test_the_bundle_holds_the_averaged_weights_and_loads(runs: Path, tmp_path: P
     torch.testing.assert_close(table, rows, rtol=1 / 256, atol=1e-6)
 
 
-def test_tokens_are_kept_for_the_same_tokenizer_alone(runs: Path, items: Path, tmp_path: Path) -> None:
-    code = load_code(TokenizerRuns(shape=runs / "shape", colors=runs / "colors"))
-    _, unseen = split_unseen(load_items(items))
-    first = kept_tokens(code, unseen, tmp_path / "tokens.npz")
-    written = (tmp_path / "tokens.npz").stat().st_mtime_ns
-    again = kept_tokens(code, unseen, tmp_path / "tokens.npz")
-    assert (tmp_path / "tokens.npz").stat().st_mtime_ns == written
-    for field in fields(first):
-        assert np.array_equal(getattr(first, field.name), getattr(again, field.name)), field.name
+def test_tokens_are_kept_and_new_items_are_encoded(runs: Path, items: Path, tmp_path: Path) -> None:
+    code, kept = load_code(TokenizerRuns(shape=runs / "shape", colors=runs / "colors")), tmp_path / "tokens.npz"
+    train, _ = split_unseen(load_items(items))
+    some = choose(train, np.arange(len(train)) % 3 == 1)
+    kept_tokens(code, some, kept)
+    written = kept.stat().st_mtime_ns
+    kept_tokens(code, some, kept)
+    assert kept.stat().st_mtime_ns == written, "nothing was new"
+    # New items between old ones, and fewer than before: the order is that of the items.
+    for chosen in (train, choose(train, np.arange(len(train)) % 2 == 0)):
+        found, want = kept_tokens(code, chosen, kept), tokenize_items(code, chosen)
+        for field in fields(TokenSet):
+            assert np.array_equal(getattr(found, field.name), getattr(want, field.name)), field.name
+    code.paint.head_out.weight.mul_(-1)
+    written = kept.stat().st_mtime_ns
+    kept_tokens(code, some, kept)
+    assert kept.stat().st_mtime_ns == written, "ids do not depend on what reads them"
     code.shape.encoder.c_in.weight.mul_(-1)
-    other = kept_tokens(code, unseen, tmp_path / "tokens.npz")
-    assert not np.array_equal(first.shape_ids, other.shape_ids)
+    other = kept_tokens(code, some, kept)
+    assert np.array_equal(other.shape_ids, tokenize_items(code, some).shape_ids)
+
+
+def test_made_objects_do_not_crowd_out_found_ones() -> None:
+    def info(name: str, class_name: str) -> ItemInfo:
+        return ItemInfo(
+            id=name, class_name=class_name, subclass="", split="train", captions=(), captions_name_colors=False
+        )
+
+    infos = [info(f"proc-chair-{i}", "chair") for i in range(100)]
+    infos += [info(f"kit/chair-{i}", "chair") for i in range(4)] + [info("kit/yak", "yak")]
+    weights = class_weights(infos)
+    made, found, yak = weights[:100].sum(), weights[100:104].sum(), weights[104]
+    assert (made / yak, found / yak) == pytest.approx((10, 2))
+    assert weights.sum() == pytest.approx(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -169,9 +170,12 @@ def spans_of(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int, int
 
 
 def class_weights(infos: Sequence[ItemInfo]) -> NDArray[np.float64]:
-    """Chance of each item: classes by the square root of their count, so that rare ones are seen often enough."""
-    counts: dict[str, int] = {}
-    for info in infos:
-        counts[info.class_name] = counts.get(info.class_name, 0) + 1
-    weights = np.array([counts[info.class_name] ** -0.5 for info in infos])
+    """Chance of each item.
+
+    Classes by the square root of their count, so that rare ones are seen often enough, and made objects apart from
+    found ones, so that many of these do not crowd out the few of those.
+    """
+    groups = [(info.class_name, info.is_procedural) for info in infos]
+    counts = Counter(groups)
+    weights = np.array([counts[group] ** -0.5 for group in groups])
     return np.asarray(weights / weights.sum())

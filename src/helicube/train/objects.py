@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from helicube.errors import InputError
 
-__all__ = ["Named", "TrainingObject", "load_catalog"]
+__all__ = ["PROCEDURAL", "Named", "TrainingObject", "load_catalog"]
+
+# What ids of objects that a program made start with.
+PROCEDURAL = "proc-"
 
 
 class Named(Protocol):

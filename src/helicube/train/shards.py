@@ -15,7 +15,7 @@ from rich.progress import track
 
 from helicube.errors import InputError
 from helicube.geometry.box_sample import BoxSample, sample_in_box
-from helicube.train.objects import TrainingObject
+from helicube.train.objects import PROCEDURAL, TrainingObject
 
 __all__ = ["ItemInfo", "ItemSet", "load_shards", "prepare_shards"]
 
@@ -33,6 +33,11 @@ class ItemInfo:
     split: str
     captions: tuple[str, ...]
     captions_name_colors: bool
+
+    @property
+    def is_procedural(self) -> bool:
+        """Whether it was made by a program, not by a person."""
+        return self.id.startswith(PROCEDURAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

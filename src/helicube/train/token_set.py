@@ -14,6 +14,7 @@ from rich.progress import track
 from helicube.geometry.box_sample import pool_mean, unpack
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.palette import find_palette
+from helicube.train.items import choose
 from helicube.train.shards import ItemInfo, ItemSet
 
 __all__ = ["TokenSet", "kept_tokens", "tokenize_items"]
@@ -42,29 +43,42 @@ class TokenSet:
 
 
 def kept_tokens(code: LatticeCode, items: ItemSet, path: Path) -> TokenSet:
-    """The tokens of all items, read from a file where it has them already, else encoded and written to it."""
-    key = _key(code, items)
+    """The tokens of all items; a file keeps them, so that only items that are new to it are encoded."""
+    keys = _keys(code, items)
+    kept: dict[str, NDArray[np.generic]] = {}
     if path.is_file():
-        with np.load(path) as kept:
-            if str(kept["key"]) == key:
-                return TokenSet(infos=items.infos, **{name: kept[name] for name in kept.files if name != "key"})
-    tokens = tokenize_items(code, items)
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as stream:
-        arrays = {f.name: getattr(tokens, f.name) for f in fields(TokenSet) if f.name != "infos"}
-        np.savez_compressed(stream, allow_pickle=False, key=np.array(key), **arrays)
-    partial.replace(path)
-    return tokens
+        with np.load(path) as file:
+            kept = dict(file)
+    places = {key: place for place, key in enumerate(kept["keys"].tolist())} if kept else {}
+    new = np.array([key not in places for key in keys])
+    fresh = tokenize_items(code, choose(items, new)) if new.any() else None
+    arrays = {"keys": np.array(keys)}
+    for name in (f.name for f in fields(TokenSet) if f.name != "infos"):
+        parts = [kept[name][[places[key] for key in keys if key in places]]] if places else []
+        parts += [getattr(fresh, name)] if fresh is not None else []
+        # Back in the order of the items: those that were kept came first.
+        arrays[name] = np.concatenate(parts)[np.argsort(np.argsort(new, kind="stable"), kind="stable")]
+    if fresh is not None:
+        partial = path.with_suffix(".partial")
+        with partial.open("wb") as stream:
+            np.savez_compressed(stream, allow_pickle=False, **arrays)
+        partial.replace(path)
+    return TokenSet(infos=items.infos, **{name: array for name, array in arrays.items() if name != "keys"})
 
 
-def _key(code: LatticeCode, items: ItemSet) -> str:
-    """Changes with the tokenizer and with the items."""
-    digest = hashlib.sha256()
-    for name, tensor in code.state_dict().items():
-        digest.update(name.encode() + tensor.numpy().tobytes())
-    for array in (items.bits, items.points, items.colors, items.extents):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+def _keys(code: LatticeCode, items: ItemSet) -> list[str]:
+    """One per item, which changes with what encodes it and with the item."""
+    paint = {name: t for name, t in code.paint.state_dict().items() if name.startswith(code.paint.ENCODER)}
+    start = hashlib.sha256()
+    for name, tensor in [*code.shape.encoder.state_dict().items(), *paint.items()]:
+        start.update(name.encode() + tensor.numpy().tobytes())
+    keys = []
+    for i in range(len(items)):
+        digest = start.copy()
+        for array in (items.bits[i], items.points[i], items.colors[i], items.extents[i]):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        keys.append(digest.hexdigest()[:32])
+    return keys
 
 
 @torch.inference_mode()

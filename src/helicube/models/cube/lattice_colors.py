@@ -43,6 +43,9 @@ class ColorConfig:
 class LatticeColors(nn.Module):
     """Tokens for the choice of palette entries over a surface."""
 
+    # What ids depend on. Positions serve both halves.
+    ENCODER = ("shape_in.", "share_in.", "encoder.", "c_in.", "position")
+
     def __init__(self, config: ColorConfig, shape: LatticeConfig) -> None:
         super().__init__()
         assert shape.grid % config.merge == 0, f"merge={config.merge} must divide the grid of {shape.grid} cells"
@@ -86,10 +89,10 @@ class LatticeColors(nn.Module):
         return z
 
     def freeze_encoder(self) -> None:
-        """Train only what reads codes; positions serve both halves, so they stay too."""
-        for part in (self.shape_in, self.share_in, self.encoder, self.c_in):
-            part.requires_grad_(False)
-        self.position.requires_grad_(False)
+        """Train only what reads codes."""
+        for name, p in self.named_parameters():
+            if name.startswith(self.ENCODER):
+                p.requires_grad_(False)
 
     def volume(self, latents_BND: Tensor, codes_BMF: Tensor) -> Tensor:
         """Codes and the shape's latents to a (B, C, W, W, W) volume, W = grid · sub_cells."""

@@ -9,7 +9,7 @@ from itertools import count as count_from
 import numpy as np
 
 from helicube.errors import InputError
-from helicube.train.objects import TrainingObject
+from helicube.train.objects import PROCEDURAL, TrainingObject
 from helicube.train.procedural.describe import color_shares, describe, face_areas
 from helicube.train.procedural.draft import Draft
 from helicube.train.procedural.registry import CLASSES
@@ -61,7 +61,7 @@ def _finish(draft: Draft, class_name: str, seed: int) -> TrainingObject:
     shares = _shares(draft, areas)
     numbers = dict(zip(dict.fromkeys(piece.part for piece in draft.pieces), count_from(), strict=False))
     return TrainingObject(
-        id=f"proc-{class_name.replace(' ', '-')}-{seed:06d}",
+        id=f"{PROCEDURAL}{class_name.replace(' ', '-')}-{seed:06d}",
         class_name=class_name,
         subclass=draft.subclass or draft.nouns[0],
         split="train",
