@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 import torch
@@ -12,10 +13,13 @@ if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton")
 
-from scenario import expected, run_layout  # noqa: E402
+from scenario import DECODED, agree, expected, run_layout  # noqa: E402
 
+from helicube.kernels.triton import attention  # noqa: E402
+from helicube.nn.merge import merge_partials  # noqa: E402
 from helicube.parallel.attend import Runs, attend_plain, attend_triton, choose_attend  # noqa: E402
 from helicube.parallel.collectives_threads import ThreadPool  # noqa: E402
+from helicube.parallel.round_robin import RoundRobin  # noqa: E402
 from helicube.specs.layout import HelixLayout  # noqa: E402
 
 
@@ -39,14 +43,41 @@ def test_a_cpu_takes_the_plain_road() -> None:
     assert choose_attend("cpu") is attend_plain
 
 
-@pytest.mark.parametrize("model", ["tiny-uneven", "tiny-mla"])
-def test_a_layout_with_the_kernel_gives_what_one_device_gives(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("heads", [(9, 3, 64), (6, 1, 32)])
+def test_partials_of_three_shards_merge_to_the_whole(heads: tuple[int, int, int]) -> None:
+    """What three KVP ranks do, one after the other: the kernel over each one's round-robin blocks, then the merge."""
+    num_query, num_kv, size = heads
+    generator = torch.Generator().manual_seed(1)
+    keys, values = torch.randn(2, num_kv, 200, size, generator=generator).to(DEVICE)
+    q = torch.randn(2, 1, num_query, size, generator=generator).to(DEVICE)
+    placement, lengths = RoundRobin(num_shards=3, block=16), (197, 20)
+    partials = []
+    for shard in range(3):
+        mine = [i for i in range(200) if placement.owner(i) == shard]
+        limits = [[placement.held(n, shard)] for n in lengths]
+        runs = Runs(starts=[0, 0], limits=limits)
+        partials.append(attend_triton(q, keys[:, mine].contiguous(), values[:, mine].contiguous(), runs, size**-0.5))
+    assert torch.isinf(partials[2][1][1]).all(), "20 tokens leave the third shard empty"
+    found, lse = merge_partials(torch.stack([o for o, _ in partials]), torch.stack([lse for _, lse in partials]))
+    whole = Runs(starts=[0, 0], limits=[[n] for n in lengths])
+    want, want_lse = attend_plain(q, keys, values, whole, size**-0.5)
+    assert (found - want).abs().max() < 1e-5
+    assert (lse - want_lse).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_layout_with_the_kernel_gives_what_one_device_gives(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if DEVICE == "cpu" and ranks > 1:
+        pytest.skip("Triton's interpreter is not made for threads")
     monkeypatch.setattr("helicube.parallel.helix.choose_attend", lambda _: attend_triton)
-    want = expected(model)
-    layout = HelixLayout(kvp=3, tpf=3)
-    # One rank at a time where Triton is interpreted: the interpreter is not made for threads.
-    found = ThreadPool(1).run(lambda c: run_layout(model, HelixLayout(), c, want.ids, device=DEVICE))[0]
-    if DEVICE == "cuda":
-        found = ThreadPool(3).run(lambda c: run_layout(model, layout, c, want.ids, device=DEVICE))[0]
-    for logits, reference in zip(found, want.logits, strict=True):
-        assert (logits - reference).abs().max() < 1e-4
+    calls: list[str] = []
+    split = attention.attend_split
+
+    def counted(*arguments: Any, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        calls.append("split")
+        return split(*arguments, **options)
+
+    monkeypatch.setattr(attention, "attend_split", counted)
+    want, layout = expected("tiny-uneven"), HelixLayout(kvp=ranks, tpf=ranks)
+    agree(ThreadPool(ranks).run(lambda c: run_layout("tiny-uneven", layout, c, want.ids, device=DEVICE)), want)
+    assert len(calls) >= DECODED, "the kernel was not used"

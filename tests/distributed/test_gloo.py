@@ -9,12 +9,11 @@ from typing import Any
 import gloo_rank
 import pytest
 import torch
-from scenario import DECODED, check_alone, expected
+from scenario import agree, check_alone, expected
 from texts import alone
 
 from helicube.parallel.launch import launch
 
-TOLERANCE = 1e-4
 RANK = Path(gloo_rank.__file__)
 
 
@@ -32,12 +31,7 @@ def test_processes_give_what_one_device_gives(model: str, ranks: list[dict[str, 
     layouts = [layout for name, layout in gloo_rank.cases() if name == model]
     assert {layout.num_ranks for layout in layouts} >= {2, 4}
     for layout in layouts:
-        per_rank = [ranks[r][f"{model} {layout}"] for r in range(layout.num_ranks)]
-        for logits, reference, ids in zip(per_rank[0], want.logits, want.ids, strict=True):
-            assert (logits - reference).abs().max() <= TOLERANCE
-            assert logits[-DECODED:].argmax(-1).tolist() == ids[-DECODED:]
-        for other in per_rank[1:]:
-            assert all(torch.equal(a, b) for a, b in zip(per_rank[0], other, strict=True)), layout
+        agree([ranks[r][f"{model} {layout}"] for r in range(layout.num_ranks)], want)
 
 
 @pytest.mark.parametrize("model", gloo_rank.TEXTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from scenario import check_alone, expected, layouts_of, run_layout
+from scenario import agree, check_alone, expected, layouts_of, run_layout
 
 from helicube.parallel.collectives_threads import ThreadPool
 from helicube.pipelines.bench_helix import BenchOptions, bench_helix
@@ -22,10 +22,7 @@ def test_ranks_on_one_gpu_give_what_a_cpu_gives(model: str) -> None:
             ranks = ThreadPool(size).run(
                 lambda c, layout=layout: run_layout(model, layout, c, want.ids, device="cuda")  # type: ignore[misc]
             )
-            for logits, reference in zip(ranks[0], want.logits, strict=True):
-                assert (logits - reference).abs().max() <= 1e-4
-            for other in ranks[1:]:
-                assert all(torch.equal(a, b) for a, b in zip(ranks[0], other, strict=True))
+            agree(ranks, want)
 
 
 def test_nccl_with_one_rank() -> None:

@@ -198,7 +198,7 @@ def test_threads_name_a_rank_that_stays_away() -> None:
         else:
             time.sleep(1.0)
 
-    with pytest.raises(PoolError, match=r"rank 2 of 3 did not answer within 0\.2 s"):
+    with pytest.raises(PoolError, match=r"rank 2 of 3 did not answer within 0\.2 s in an all-reduce"):
         ThreadPool(3, timeout_s=0.2).run(rank)
 
 

@@ -167,7 +167,7 @@ class Engine:
             if index < len(self.slots):
                 self.runner.move(len(self.slots), index, last.num_fed)
                 self.slots[index] = last
-            elif isinstance(self.runner, LaunchRunner):
+            else:
                 self.runner.free([index])
 
     def chosen(self, handle: int) -> list[int]:
@@ -225,7 +225,7 @@ class Engine:
         """Free all slots."""
         slots = range(len(self.slots))
         self.slots.clear()
-        if isinstance(self.runner, LaunchRunner) and slots:
+        if slots:
             with device_faults("a decode step"):
                 self.runner.free(slots)
 

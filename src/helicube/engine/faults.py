@@ -35,11 +35,14 @@ def device_faults(action: str) -> Iterator[None]:
             raise DeviceError(_memory(action)) from error
         if isinstance(error, torch.AcceleratorError) or any(word in told.lower() for word in FAULTS):
             raise DeviceError(
-                f"the device failed during {action} ({told}); start the program again, or choose kernels=plain, "
-                "graph off, or device cpu"
+                f"the device failed during {action} ({told}); start the program again, leave out graphs and fast "
+                "kernels where there is a choice, or use the CPU"
             ) from error
         raise
 
 
 def _memory(action: str) -> str:
-    return f"out of memory during {action}; choose fewer slots or int8 weights, or close what else uses the device"
+    return (
+        f"out of memory during {action}; ask for less at a time (shorter or fewer requests, smaller weights, more "
+        "ranks), or close what else uses the device"
+    )

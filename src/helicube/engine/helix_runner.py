@@ -39,7 +39,7 @@ class Prefill:
         """Cache the next chunk."""
         first = self.sequence.length
         piece = self.ids[first : min(first + self.chunk, len(self.ids) - 1)]
-        self.decoder.step([self.sequence], torch.tensor([piece], device=self.decoder.options.device))
+        self.decoder.take_in([self.sequence], torch.tensor([piece], device=self.decoder.options.device))
 
 
 class HelixRunner:
@@ -85,12 +85,12 @@ class HelixRunner:
     def start(self, slot: int, prompt: object) -> int:
         assert isinstance(prompt, Prefill), f"a Helix runner takes a Prefill, not {type(prompt).__name__}"
         assert prompt.done, "the prompt is not in the cache yet"
-        self.keep(slot)
+        assert slot == len(self.sequences), f"slot {slot} is not the next of {len(self.sequences)}"
         self.sequences.append(prompt.sequence)
         return prompt.ids[-1]
 
     def step(self, ids_A: Tensor, lengths: Seq[int]) -> Tensor:
-        self.keep(len(lengths))
+        assert len(lengths) == len(self.sequences), f"{len(lengths)} slots, but {len(self.sequences)} sequences"
         sent = self.decoder.collectives.traffic.total
         logits = self.decoder.step(self.sequences, ids_A[:, None])
         self.num_steps += 1
@@ -104,7 +104,6 @@ class HelixRunner:
         self.decoder.cache.free(self.sequences[target])
         self.sequences[target] = self.sequences.pop(source)
 
-    def keep(self, num_slots: int) -> None:
-        """Free what the slots from `num_slots` on held; the engine does not say when its last slot leaves."""
-        while len(self.sequences) > num_slots:
+    def free(self, slots: Seq[int]) -> None:
+        for _ in slots:
             self.decoder.cache.free(self.sequences.pop())

@@ -41,6 +41,10 @@ class Runner(Protocol):
         """Move a slot's state, `length` ids fed, over another slot's."""
         ...
 
+    def free(self, slots: Sequence[int]) -> None:
+        """Give up the state of the last slots in use."""
+        ...
+
 
 class CubeRunner:
     """A Cube decoder and its cache.
@@ -103,6 +107,9 @@ class CubeRunner:
             layers = self.cache.layers([0] * self.copies, count, slot * self.copies)
             logits.append(self.decoder.decode(fed, self.places.range(0, count), layers)[:, -1])
         return torch.cat(logits)
+
+    def free(self, slots: Sequence[int]) -> None:
+        """The next prompts overwrite what these held."""
 
     def seek(self, slot: int, step: int) -> None:
         """Stand where `step` ids were fed, for measurements."""

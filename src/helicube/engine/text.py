@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from helicube.engine.engine import Engine
+from helicube.engine.faults import device_faults
 from helicube.engine.helix_runner import HelixRunner, Prefill
 from helicube.engine.request import IdPlan, Request
 from helicube.engine.sampling import SamplingConfig
@@ -63,12 +64,18 @@ class TextEngine:
         self.engine = Engine(runner, plan, device=runner.decoder.options.device)
 
     def run(self, requests: Sequence[TextRequest], on_token: OnToken | None = None) -> list[TextResult]:
-        """Decode all requests; one that fails does not disturb the others."""
+        """Decode all requests; one that fails does not disturb the others.
+
+        Raises:
+            DeviceError, PoolError: the device failed, or a rank; all room is given back.
+        """
         turn = _Run(self.runner, self.engine, requests, on_token)
-        while turn.busy:
-            turn.take_in()
-            turn.decode()
-        self.runner.keep(0)
+        try:
+            while turn.busy:
+                turn.take_in()
+                turn.decode()
+        finally:
+            turn.end()
         return [turn.results[i] for i in range(len(requests))]
 
 
@@ -95,7 +102,6 @@ class _Run:
     def take_in(self) -> None:
         """Admit the next request if there is room, and cache a chunk of the one that is joining."""
         while self.joining is None and self.waiting and self.engine.has_room:
-            self.runner.keep(len(self.engine.slots))
             try:
                 prefill = self.runner.open(
                     self.requests[self.waiting[0]].ids, self.requests[self.waiting[0]].num_tokens
@@ -110,7 +116,8 @@ class _Run:
             return
         index, prefill = self.joining
         if not prefill.done:
-            prefill.advance()
+            with device_faults("taking in a prompt"):
+                prefill.advance()
         if prefill.done:
             self._join(index, prefill)
             self.joining = None
@@ -119,6 +126,14 @@ class _Run:
         asked = self.requests[index]
         request = Request(prompt=prefill, num_tokens=asked.num_tokens, sampling=asked.sampling, stop_ids=asked.stop_ids)
         self.index[self.engine.join(request)] = index
+
+    def end(self) -> None:
+        """Give back what is still held, as after an error."""
+        if self.joining is not None:
+            self.runner.close(self.joining[1])
+            self.joining = None
+        for slot in list(self.engine.slots):
+            self.engine.leave(slot.handle)
 
     def decode(self) -> None:
         """One id for every text under way."""

@@ -35,11 +35,11 @@ def attend_prefix(
     q = (q_LQd.float() * scale).view(num_queries, num_kv, groups, -1).transpose(0, 1).flatten(1, 2)
     state = _Running(q.shape[:2], value_size, q.device)
     step = max(256, MAX_SCORES // (q.shape[0] * q.shape[1]))
+    limit = torch.tensor(limits, device=q.device).repeat_interleave(groups)[:, None]
     for start in range(0, limits[-1], step):
         stop = min(start + step, limits[-1])
         scores = q @ k_KMd[:, start:stop].float().transpose(1, 2)
         if limits[0] < stop:
-            limit = torch.tensor(limits, device=q.device).repeat_interleave(groups)[:, None]
             hidden = torch.arange(start, stop, device=q.device) >= limit
             scores.masked_fill_(hidden, -torch.inf)
         state.add(scores, v_KMv[:, start:stop].float())

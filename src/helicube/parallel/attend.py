@@ -26,7 +26,7 @@ class Runs:
     # How many of the slots from there on each of the L new tokens sees; not falling.
     limits: list[list[int]]
     # Both on a device, once a step has asked for them.
-    _tensors: dict[torch.device, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    _tensors: dict[torch.device, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False)
 
     def last(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """Starts, and keys that the last new token sees, (b,) int64 each."""

@@ -17,6 +17,11 @@ __all__ = ["ThreadCollectives", "ThreadPool"]
 Result = TypeVar("Result")
 
 
+# Group and number of a collective in it, its kind, and shape and type of what each rank brings: ranks that disagree
+# must not meet, as they would not anywhere else.
+_Place = tuple[Group, int, str, tuple[int, ...], torch.dtype]
+
+
 class _Meeting:
     """One collective of one group: what each rank brought."""
 
@@ -38,7 +43,7 @@ class ThreadPool:
     def __init__(self, size: int, timeout_s: float = 60.0) -> None:
         self.size, self.timeout_s = size, timeout_s
         self._lock = threading.Lock()
-        self._meetings: dict[tuple[Group, int], _Meeting] = {}
+        self._meetings: dict[_Place, _Meeting] = {}
         self._failed = False
 
     def run(self, target: Callable[[ThreadCollectives], Result]) -> list[Result]:
@@ -73,27 +78,29 @@ class ThreadPool:
             for meeting in self._meetings.values():
                 meeting.complete.set()
 
-    def bring(self, group: Group, number: int, place: int, x: Tensor) -> _Meeting:
+    def bring(self, place: _Place, rank: int, x: Tensor) -> _Meeting:
         """Hand over a rank's tensor without waiting."""
+        group = place[0]
         with self._lock:
-            meeting = self._meetings.setdefault((group, number), _Meeting(len(group)))
-            meeting.brought[place] = x
+            meeting = self._meetings.setdefault(place, _Meeting(len(group)))
+            meeting.brought[group.index(rank)] = x
             meeting.missing -= 1
             if meeting.missing == 0 or self._failed:
                 meeting.complete.set()
             return meeting
 
-    def collect(self, group: Group, number: int, meeting: _Meeting) -> list[Tensor]:
+    def collect(self, place: _Place, meeting: _Meeting) -> list[Tensor]:
         """Wait until every rank of the group has brought its tensor."""
+        group, _, kind, *_ = place
         in_time = meeting.complete.wait(self.timeout_s)
         with self._lock:
             absent = [str(rank) for rank, x in zip(group, meeting.brought, strict=True) if x is None]
             if absent:
                 why = "ended early" if in_time else f"did not answer within {self.timeout_s:g} s"
-                raise PoolError(f"rank {', '.join(absent)} of {self.size} {why}; the run is over")
+                raise PoolError(f"rank {', '.join(absent)} of {self.size} {why} in an {kind}; the run is over")
             meeting.leaving -= 1
             if meeting.leaving == 0:
-                del self._meetings[group, number]
+                del self._meetings[place]
         return [x for x in meeting.brought if x is not None]
 
 
@@ -110,7 +117,7 @@ class ThreadCollectives:
         if n == 1:
             return x
         self.traffic.add("all_reduce", 2 * (n - 1) * x.nbytes // n)
-        parts = self._start(x, group)()
+        parts = self._start("all-reduce", x, group)()
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -118,18 +125,19 @@ class ThreadCollectives:
 
     def all_gather(self, x: Tensor, group: Group) -> Tensor:
         self.traffic.add("all_gather", (len(group) - 1) * x.nbytes)
-        return torch.stack(self._start(x, group)())
+        return torch.stack(self._start("all-gather", x, group)())
 
     def all_to_all(self, x: Tensor, group: Group) -> Pending:
         n, place = len(group), group.index(self.rank)
         self.traffic.add("all_to_all", (n - 1) * x.nbytes // n)
-        collect = self._start(x, group)
+        collect = self._start("all-to-all", x, group)
         return _Later(lambda: torch.stack([part[place] for part in collect()]))
 
-    def _start(self, x: Tensor, group: Group) -> Callable[[], list[Tensor]]:
+    def _start(self, kind: str, x: Tensor, group: Group) -> Callable[[], list[Tensor]]:
         number = self._count[group] = self._count.get(group, 0) + 1
-        meeting = self.pool.bring(group, number, group.index(self.rank), x)
-        return lambda: self.pool.collect(group, number, meeting)
+        place = (group, number, kind, tuple(x.shape), x.dtype)
+        meeting = self.pool.bring(place, self.rank, x)
+        return lambda: self.pool.collect(place, meeting)
 
 
 class _Later:

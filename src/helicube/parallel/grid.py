@@ -15,7 +15,7 @@ from helicube.nn.gqa import GqaConfig
 from helicube.nn.part import ModelPart
 from helicube.specs.layout import HelixLayout
 
-__all__ = ["RankGrid", "heads_per_rank", "part_of", "slice_heads"]
+__all__ = ["RankGrid", "heads_per_rank", "part_of", "slice_heads", "slice_width"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +88,10 @@ def part_of(config: LlmConfig, layout: HelixLayout, rank: int) -> ModelPart:
 
     Widths that do not divide are rounded up, and the last ranks hold less: padding with zeros that are not stored.
     """
+    assert config.num_kv_heads % layout.tpa == 0, f"{config.name}: tpa={layout.tpa} cuts a KV head; validate the layout"
+    assert config.moe is not None or layout.ep == 1, (
+        f"{config.name}: ep={layout.ep} without experts; validate the layout"
+    )
     grid = RankGrid(layout=layout, rank=rank)
     moe, n = config.moe, layout.num_ranks
     first_head, heads = grid.tpa * slice_heads(config, layout), slice_heads(config, layout)
@@ -105,7 +109,12 @@ def part_of(config: LlmConfig, layout: HelixLayout, rank: int) -> ModelPart:
     )
 
 
+def slice_width(count: int, width: int) -> int:
+    """The widest of `count` slices of an axis."""
+    return -(-width // count)
+
+
 def _slice(index: int, count: int, width: int) -> range:
     """Slice `index` of `count` of an axis, each as wide as the widest, the last ones cut short."""
-    each = -(-width // count)
+    each = slice_width(count, width)
     return range(min(index * each, width), min((index + 1) * each, width))

@@ -20,11 +20,10 @@ from helicube.models.llm import DecoderLayer
 from helicube.models.llm_config import LlmConfig
 from helicube.models.loading import load_part
 from helicube.models.loading_sources import TensorSource
-from helicube.nn.rotary_scaling import rotary_frequencies, rotary_rows
 from helicube.parallel.attend import Attend, Runs, choose_attend
 from helicube.parallel.collectives import Collectives
 from helicube.parallel.exchange import merge_received, send_partials
-from helicube.parallel.grid import RankGrid, heads_per_rank, part_of
+from helicube.parallel.grid import RankGrid, heads_per_rank, part_of, slice_width
 from helicube.parallel.kv_shard import KVShard, Sequence
 from helicube.parallel.round_robin import RoundRobin
 from helicube.specs.layout import HelixLayout
@@ -91,12 +90,11 @@ class HelixDecoder:
             dtype=options.dtype,
             device=options.device,
         )
-        self._frequencies: dict[int, Tensor] = {}
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of this rank's parameters."""
-        return sum(p.nbytes for p in self.model.parameters())
+        # Bytes of this rank's parameters, and of its routed experts among them.
+        self.weight_bytes = sum(p.nbytes for p in self.model.parameters())
+        self._routed_bytes = sum(
+            p.nbytes for layer in self.layers for n, p in layer.named_parameters() if ".experts." in n
+        )
 
     def read_bytes(self, sequences: list[Sequence]) -> float:
         """Bytes that this rank reads to decode one token of each sequence: weights, and keys and values.
@@ -104,12 +102,13 @@ class HelixDecoder:
         Of the routed experts, those that as many tokens choose at least, if they choose differently: at most all.
         """
         moe, config = self.config.moe, self.config
-        routed = sum(p.nbytes for layer in self.layers for n, p in layer.named_parameters() if ".experts." in n)
         hit = min(1.0, len(sequences) * moe.top_k / moe.num_experts) if moe else 0.0
         # Of an input embedding of its own, a row per token, which is nothing.
         idle = 0 if config.tied_embeddings else self.model.model.embed_tokens.weight.nbytes
         held = sum(self.cache.held(s.length) for s in sequences)
-        return self.weight_bytes - routed * (1 - hit) - idle + held * self.cache.num_bytes / self.cache.slots
+        return (
+            self.weight_bytes - self._routed_bytes * (1 - hit) - idle + held * self.cache.num_bytes / self.cache.slots
+        )
 
     @torch.inference_mode()
     def step(self, sequences: list[Sequence], ids_BL: Tensor, *, every: bool = False) -> Tensor:
@@ -122,28 +121,34 @@ class HelixDecoder:
         Returns:
             (B, V) float32, with `every` (B, L, V); the same bits on every rank.
         """
-        pool = self.grid.pool
+        x = self._hidden(sequences, ids_BL)
+        return self._logits(x if every else x[:, -1])
+
+    @torch.inference_mode()
+    def take_in(self, sequences: list[Sequence], ids_BL: Tensor) -> None:
+        """Cache L new tokens of each sequence, as `step` does, where nobody asks what follows them."""
+        self._hidden(sequences, ids_BL)
+
+    def _hidden(self, sequences: list[Sequence], ids_BL: Tensor) -> Tensor:
+        """Hidden states (B, L, H) after the last layer."""
         rotary = self._rotary(sequences, ids_BL.shape[1])
-        x = self.collectives.all_reduce(self.model.embed(ids_BL), pool)
+        x = self.collectives.all_reduce(self.model.embed(ids_BL), self.grid.pool)
         parts = self._parts(sequences, ids_BL.shape[1])
         for index, layer in enumerate(self.layers):
             x = x + self._attention(index, layer.input_layernorm(x), rotary, parts)
             x = x + self._ffn(layer, layer.post_attention_layernorm(x))
         for sequence in sequences:
             sequence.length += ids_BL.shape[1]
-        return self._logits(x if every else x[:, -1])
+        return x
 
     def _rotary(self, sequences: list[Sequence], count: int) -> Tensor:
         """Rotary rows of the new tokens, (B, L, f, 2)."""
         device = self.options.device
-        depends = self.config.rotary.kind == "dynamic"
-        keys = [s.capacity if depends else 0 for s in sequences]
-        for key in keys:
-            if key not in self._frequencies:
-                self._frequencies[key] = rotary_frequencies(self.config.rotary, key).to(device)
-        frequency = torch.stack([self._frequencies[key] for key in keys])[:, None]
         positions = torch.tensor([[s.length + i for i in range(count)] for s in sequences], device=device)
-        return rotary_rows(positions, frequency, self.config.rotary.amplitude)
+        if self.config.rotary.kind != "dynamic":
+            return self.model.rotary(positions)
+        # Angles that depend on how long the text may become.
+        return torch.stack([self.model.rotary(p, s.capacity) for p, s in zip(positions, sequences, strict=True)])
 
     def _parts(self, sequences: list[Sequence], count: int) -> list[_Part]:
         """The batch in the parts that are exchanged one by one, with `count` new tokens of each sequence."""
@@ -203,6 +208,6 @@ class HelixDecoder:
         logits = self.model.head(x)
         if self.grid.layout.num_ranks == 1:
             return logits
-        each = -(-self.config.vocab_size // self.grid.layout.num_ranks)
+        each = slice_width(self.grid.layout.num_ranks, self.config.vocab_size)
         parts = self.collectives.all_gather(F.pad(logits, (0, each - logits.shape[-1])), self.grid.pool)
         return parts.movedim(0, -2).flatten(-2)[..., : self.config.vocab_size]

@@ -35,7 +35,7 @@ class _Config:
             if value < 0:
                 raise InputError(f"{self.name}: {key} is {value}; it must not be negative")
             if value > _LARGEST:
-                raise InputError(f"{self.name}: {key} is above {_LARGEST:,}; correct it")
+                raise InputError(f"{self.name}: {key} is above {_LARGEST:,}: {value}; correct it")
             return value
         if default is None:
             raise InputError(f"{self.name}: {' or '.join(keys)} is missing; add it to the file")
@@ -236,7 +236,8 @@ def model_from_config(data: dict[str, Any], name: str, *, source: str = "", nati
         raise InputError(f"{name}: model_type {kind!r} is unknown; the nearest that are known: {near}")
     c = _Config(text, name)
     if c.positive("num_hidden_layers") > _MOST_LAYERS:
-        raise InputError(f"{name}: num_hidden_layers is above {_MOST_LAYERS:,}; correct it")
+        layers = c.positive("num_hidden_layers")
+        raise InputError(f"{name}: num_hidden_layers is above {_MOST_LAYERS:,}: {layers}; correct it")
     return ModelSpec(
         name=name,
         source=source or f"config.json of {name}",
