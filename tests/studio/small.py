@@ -26,6 +26,7 @@ class SmallModel:
     """40 ids, the first 32 of which decide the shape and the rest its colours. "nothing" has no surface."""
 
     name = "small"
+    remarks: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         torch.manual_seed(5)

@@ -20,10 +20,11 @@ from helicube.errors import CheckpointError, InputError
 from helicube.models.cube.checkpoint import load_cube
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.default import MODEL_FILE, load_default, save_default
+from helicube.models.cube.format_effects import FORMATS_FILE
 from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
 from helicube.nn.linear import QuantizedLinear, module_format
 from helicube.pipelines.quantize import quantize_folder
-from helicube.pipelines.shape_model import CubeModel, DefaultModel
+from helicube.pipelines.shape_model import CubeModel, DefaultModel, load_model
 from helicube.pipelines.text_to_shape import TextToShape
 
 
@@ -141,3 +142,22 @@ def test_command(default: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "27 matrices in int8" in done.output
     assert "peak memory" in done.output
+
+
+def test_a_format_that_harms_says_so(default: Path, tmp_path: Path) -> None:
+    (default / FORMATS_FILE).write_text('{"right_class_share": {"bfloat16": 0.9, "int8": 0.895, "int4": 0.8}}')
+    assert load_model(default).remarks == ()
+    assert load_model(default, form="int8").remarks == ()
+    (remark,) = load_model(default, form="int4").remarks
+    assert "int4" in remark
+    assert "90.0% to 80.0%" in remark
+    quantize_folder(default, "int4", tmp_path / "out")
+    assert load_model(tmp_path / "out").remarks == (remark,)
+    assert load_model(default, form="int4-g32").remarks == (), "nobody measured it"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"right_class_share": {"int4": 1}}', '{"right_class_share": 3}'])
+def test_damaged_effects_are_one_clear_line(text: str, default: Path) -> None:
+    (default / FORMATS_FILE).write_text(text)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        load_model(default, form="int4")

@@ -102,6 +102,8 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
         up=options.up,
     )
     pipeline = load(options.weights, version=options.version, device=options.device, options=engine)
+    for remark in pipeline.model.remarks:
+        console.print(f"note: {remark}", highlight=False, markup=False, soft_wrap=True)
     for start in range(0, len(requests), BATCH):
         part = requests[start : start + BATCH]
         for path, generated in zip(

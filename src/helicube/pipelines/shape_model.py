@@ -19,6 +19,7 @@ from helicube.errors import CheckpointError, DeviceError, MissingExtraError
 from helicube.models.cube.checkpoint import CubeWeights, load_cube
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, DefaultWeights, load_default
+from helicube.models.cube.format_effects import format_note
 from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import TextEncoder
 from helicube.nn.cache import CacheSpec
@@ -38,6 +39,8 @@ class ShapeModel(Protocol):
     """A decoder with the text encoder and the tokenizer around it."""
 
     name: str
+    # What users should be told of these weights.
+    remarks: tuple[str, ...]
     decoder: CubeDecoder
     plan: IdPlan
     cache_spec: CacheSpec
@@ -58,9 +61,11 @@ class ShapeModel(Protocol):
 class DefaultModel:
     """The model that ships in the package."""
 
-    def __init__(self, weights: DefaultWeights, text: TextEncoder, name: str = "default") -> None:
+    def __init__(
+        self, weights: DefaultWeights, text: TextEncoder, name: str = "default", remarks: tuple[str, ...] = ()
+    ) -> None:
         self.name, self.decoder, self.code, self.text = name, weights.decoder, weights.code, text
-        self.num_text = weights.config.num_text
+        self.num_text, self.remarks = weights.config.num_text, remarks
         self.plan = IdPlan(ranges=weights.code.ranges)
         self.cache_spec = self.decoder.cache_spec(self.num_text, self.plan.num_steps)
 
@@ -84,6 +89,9 @@ class DefaultModel:
 
 class CubeModel:
     """Published weights."""
+
+    # Of the formats of published weights nothing was measured here.
+    remarks: tuple[str, ...] = ()
 
     def __init__(self, weights: CubeWeights, text: TextEncoder, name: str = "cube") -> None:
         self.name, self.decoder, self.tokenizer, self.text = name, weights.decoder, weights.tokenizer, text
@@ -153,7 +161,9 @@ def load_model(
         text = StaticTextEncoder.load(own if own.is_dir() else BUNDLED_TEXT_WEIGHTS)
         default = load_default(folder)
         default.decoder.to(device)
-        return DefaultModel(default, text, name="default" if weights is None else folder.name)
+        note = format_note(folder, default.form if form == "auto" else form)
+        name = "default" if weights is None else folder.name
+        return DefaultModel(default, text, name, remarks=() if note is None else (note,))
     from helicube.models.cube.text_clip import ClipTextEncoder
 
     dtype = torch.float32 if form == "float32" else torch.bfloat16

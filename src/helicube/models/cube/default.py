@@ -46,6 +46,8 @@ class DefaultWeights:
     config: DefaultConfig
     code: LatticeCode
     decoder: CubeDecoder
+    # Format of the decoder's matrices in the file.
+    form: str = "bfloat16"
 
 
 def save_default(weights: DefaultWeights, folder: Path, dtype: torch.dtype = torch.bfloat16) -> Path:
@@ -76,7 +78,8 @@ def load_default(folder: Path = BUNDLED_WEIGHTS, dtype: torch.dtype = torch.floa
         raise CheckpointError(f"{path} is missing; reinstall helicube, or give the folder of a trained model")
     try:
         with safe_open(path, framework="pt") as file:
-            config = _parse(file.metadata() or {}, path)
+            metadata = file.metadata() or {}
+            config, form = _parse(metadata, path), metadata.get("weights", "bfloat16")
             names = list(file.keys())
             quantized = quantized_names(names)
             read = {name: file.get_tensor(name) for name in names}
@@ -87,7 +90,7 @@ def load_default(folder: Path = BUNDLED_WEIGHTS, dtype: torch.dtype = torch.floa
         code, decoder = LatticeCode(config.shape, config.color), CubeDecoder(config.decoder)
     _fill(code, "code.", tensors, path)
     _fill(decoder, "decoder.", tensors, path)
-    return DefaultWeights(config=config, code=code, decoder=decoder)
+    return DefaultWeights(config=config, code=code, decoder=decoder, form=form)
 
 
 def _fill(module: nn.Module, prefix: str, tensors: dict[str, Tensor], path: Path) -> None:
