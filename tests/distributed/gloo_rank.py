@@ -31,6 +31,13 @@ TEXTS = {
     "tiny-gqa-moe": HelixLayout(kvp=2, tpa=2, tpf=2, ep=2),
     "tiny-mla-moe": HelixLayout(kvp=4, tpf=2, ep=2),
 }
+# Linux counts what a process writes.
+WIRE = Path("/proc/self/io")
+WEIGHED = {
+    "tiny-gqa": HelixLayout(kvp=2, tpa=2, tpf=4),
+    "tiny-gqa-moe": HelixLayout(kvp=4, tpf=2, ep=2),
+    "tiny-mla-moe": HelixLayout(kvp=4, tpf=1, ep=4),
+}
 MODELS = (
     "tiny-mha", "tiny-gqa", "tiny-mqa", "tiny-uneven", "tiny-mha-moe", "tiny-gqa-moe", "tiny-mqa-moe", "tiny-mla",
     "tiny-mla-moe",
@@ -63,8 +70,34 @@ def main(folder: Path) -> None:
     given = expected("tiny-gqa").ids
     found["overlap"] = [run_layout("tiny-gqa", layout, collectives, given, overlap_parts=n) for n in (1, 3)]
     found["trace"] = trace(collectives, layout)
+    if WIRE.exists():
+        found["wire"] = {model: weigh(collectives, model, layout) for model, layout in WEIGHED.items()}
     torch.save(found, folder / f"{rank}.pt")
     dist.destroy_process_group()
+
+
+def weigh(collectives: TorchCollectives, model: str, layout: HelixLayout) -> list[tuple[int, int]]:
+    """Bytes of a step that were counted, and that this process wrote to its sockets, after 5 tokens and after 1990."""
+    options = HelixOptions(layout=layout, cache_slots=4096)
+    decoder = HelixDecoder(tiny_config(model), source_of(model), options, collectives)
+    sequences = [s for _ in range(3) if (s := decoder.cache.allocate(2000)) is not None]
+    ids, found = torch.ones(3, 1, dtype=torch.long), []
+    for length in (0, 5, 1990):
+        for sequence in sequences:
+            sequence.length = length
+        before = collectives.traffic.total, wire_bytes()
+        for _ in range(4):
+            decoder.step(sequences, ids)
+        found.append((collectives.traffic.total - before[0], wire_bytes() - before[1]))
+        # Nobody reads or writes for the next length yet.
+        dist.barrier()
+    # The first pays for connections.
+    return found[1:]
+
+
+def wire_bytes() -> int:
+    """Bytes written by this process, to sockets too."""
+    return next(int(line.split()[1]) for line in WIRE.read_text().splitlines() if line.startswith("wchar"))
 
 
 def trace(collectives: TorchCollectives, layout: HelixLayout) -> list[tuple[str, float, float]]:

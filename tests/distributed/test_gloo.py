@@ -40,6 +40,24 @@ def test_requests_join_and_leave_over_processes(model: str, ranks: list[dict[str
         assert ranks[rank][f"texts {model}"] == alone(model)
 
 
+@pytest.mark.parametrize("model", gloo_rank.WEIGHED)
+def test_what_is_counted_is_what_goes_over_the_wire(model: str, ranks: list[dict[str, Any]]) -> None:
+    """Weighed by the system: the same at every length of the context, and as counted but for gloo's headers.
+
+    Each rank in turn may be the one that sends the larger half of what does not divide, hence all ranks together.
+    """
+    if "wire" not in ranks[0]:
+        pytest.skip("only Linux counts what a process writes")
+    short, long = (
+        [sum(column) for column in zip(*(rank["wire"][model][i] for rank in ranks), strict=True)] for i in range(2)
+    )
+    assert short == long
+    counted, wire = short
+    # gloo puts 144 bytes before each message, in the order of a hundred of which make four steps.
+    assert counted < wire
+    assert (wire - counted) % 144 == 0, (counted, wire)
+
+
 def test_a_pool_of_one_rank_may_go_through_a_backend() -> None:
     check_alone("gloo", "cpu")
 

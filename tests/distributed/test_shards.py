@@ -11,6 +11,7 @@ import torch
 from scenario import layouts_of, source_of
 from torch import Tensor
 
+from helicube.errors import PoolError
 from helicube.models.loading import load_part
 from helicube.models.loading_sources import DictSource
 from helicube.models.tiny import tiny_config, tiny_spec
@@ -93,7 +94,7 @@ def test_no_kv_head_of_a_token_is_cached_twice(model: str) -> None:
     ],
 )
 def test_what_a_step_sends_does_not_depend_on_the_context(model: str, layout: HelixLayout) -> None:
-    config, n = tiny_config(model), layout.num_ranks
+    config = tiny_config(model)
 
     def sent(collectives: ThreadCollectives) -> list[tuple[dict[str, int], dict[str, int]]]:
         decoder = HelixDecoder(config, source_of(model), HelixOptions(layout=layout, cache_slots=4096), collectives)
@@ -111,13 +112,12 @@ def test_what_a_step_sends_does_not_depend_on_the_context(model: str, layout: He
     width = config.attention.kv_rank if model == "tiny-mla" else config.attention.head_dim  # type: ignore[union-attr]
     # Per layer: to each peer 3 rows of the heads that it merges, each with its LSE, in float32.
     exchange = config.num_layers * (layout.kvp - 1) * 3 * heads * (width + 1) * 4
-    # Two per layer and one of the embedding, of 3 rows of H values.
-    reduce = (2 * config.num_layers + 1) * (2 * (n - 1) * 3 * config.hidden_size * 4 // n)
-    for per_rank in ThreadPool(n).run(sent):
+    for per_rank in ThreadPool(layout.num_ranks).run(sent):
         assert per_rank[0] == per_rank[1] == per_rank[2]
         bytes_sent, calls = per_rank[0]
         assert (bytes_sent["all_to_all"], calls["all_to_all"]) == (exchange, config.num_layers)
-        assert (bytes_sent["all_reduce"], calls["all_reduce"]) == (reduce, 2 * config.num_layers + 1)
+        # Two per layer and one of the embedding. Their bytes, and those of experts, test_gloo weighs on the wire.
+        assert calls["all_reduce"] == 2 * config.num_layers + 1
 
 
 def test_cache_memory_falls_with_kvp_and_tpa() -> None:
@@ -137,3 +137,32 @@ def test_cache_memory_falls_with_kvp_and_tpa() -> None:
     assert cache_bytes(HelixLayout(kvp=4, tpf=4)) == whole // 4
     assert cache_bytes(HelixLayout(kvp=2, tpa=2, tpf=4)) == whole // 4
     assert cache_bytes(HelixLayout(tpa=4, tpf=4)) == whole // 4
+
+
+@pytest.mark.parametrize("layout", [HelixLayout(tpa=2, tpf=2), HelixLayout(kvp=2, tpf=1, ep=2)])
+def test_a_layout_that_was_not_validated_is_not_run(layout: HelixLayout) -> None:
+    """Two ranks on 3 KV heads, or experts of a dense model: half of the heads would silently be lost."""
+    with pytest.raises(AssertionError, match="validate the layout"):
+        part_of(tiny_config("tiny-uneven"), layout, 0)
+
+
+def test_a_part_keeps_nothing_else_alive() -> None:
+    """Parameters are copies of their own size, not views of what was read."""
+    config = tiny_config("tiny-gqa-moe")
+    for rank in range(4):
+        part = load_part(config, source_of("tiny-gqa-moe"), part_of(config, HelixLayout(kvp=4, tpf=2, ep=2), rank))
+        for name, parameter in part.named_parameters():
+            assert parameter.untyped_storage().nbytes() == parameter.nbytes, name
+
+
+def test_threads_that_call_different_collectives_do_not_meet() -> None:
+    """As with a real backend, where it would hang or mix up bytes."""
+
+    def rank(collectives: ThreadCollectives) -> None:
+        if collectives.rank == 0:
+            collectives.all_reduce(torch.ones(2), (0, 1))
+        else:
+            collectives.all_gather(torch.ones(2), (0, 1))
+
+    with pytest.raises(PoolError, match=r"rank [01] of 2 did not answer within 0\.3 s in an all-(reduce|gather)"):
+        ThreadPool(2, timeout_s=0.3).run(rank)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 from scenario import layouts_of, source_of
 from texts import SIZES, alone, prompt, requests, run_texts
 
 from helicube.engine.helix_runner import HelixRunner
 from helicube.engine.sampling import SamplingConfig
 from helicube.engine.text import TextEngine, TextRequest, TextResult
-from helicube.models.tiny import tiny_config
-from helicube.parallel.collectives import Collectives
+from helicube.errors import DeviceError
+from helicube.models.loading import load_part
+from helicube.models.loading_open import language_config
+from helicube.models.tiny import TINY, random_source, tiny_config
+from helicube.parallel.collectives import Collectives, SoloCollectives
 from helicube.parallel.collectives_threads import ThreadPool
 from helicube.parallel.helix import HelixDecoder, HelixOptions
 from helicube.specs.layout import HelixLayout
@@ -99,4 +103,95 @@ def test_a_long_decode_crosses_many_blocks() -> None:
         decoder = HelixDecoder(config, source_of("tiny-uneven"), options, collectives)
         return TextEngine(HelixRunner(decoder)).run(asked)[0].ids
 
-    assert ThreadPool(4).run(rank)[3] == ThreadPool(1).run(rank)[0]
+    assert ThreadPool(4).run(rank)[3] == tuple(uncached("tiny-uneven", prompt(3), 300))
+
+
+@torch.inference_mode()
+def uncached(model: str, ids: tuple[int, ...], count: int) -> list[int]:
+    """Greedy ids of the whole model without a cache."""
+    whole, found = load_part(tiny_config(model), source_of(model)), list(ids)
+    for _ in range(count):
+        found.append(int(whole(torch.tensor([found]))[0, -1].argmax()))
+    return found[len(ids) :]
+
+
+def test_angles_that_stretch_with_the_text_have_no_longest_one() -> None:
+    """Dynamic scaling: a text beyond the configured context, against the whole model with the same angles."""
+    config = language_config(
+        {**TINY["tiny-uneven"], "max_position_embeddings": 32, "rope_scaling": {"rope_type": "dynamic", "factor": 4.0}},
+        "tiny-dynamic",
+    )
+    source, asked, capacity = random_source(config), [TextRequest(ids=prompt(37), num_tokens=20)], 37 + 20 - 1
+
+    def rank(collectives: Collectives) -> tuple[int, ...]:
+        layout = HelixLayout(kvp=collectives.size, tpf=collectives.size)
+        options = HelixOptions(layout=layout, cache_slots=60, block=4)
+        return TextEngine(HelixRunner(HelixDecoder(config, source, options, collectives), chunk=8)).run(asked)[0].ids
+
+    found = ThreadPool(3).run(rank)[0]
+    assert len(found) == 20
+    whole = load_part(config, source)
+    with torch.inference_mode():
+        ids = torch.tensor([(*prompt(37), *found[:-1])])
+        x = whole.embed(ids)
+        for layer in whole.layers:
+            x = layer(x, whole.rotary(torch.arange(capacity), capacity)[None])
+        assert whole.head(x)[0, 36:].argmax(-1).tolist() == list(found)
+        plain = load_part(tiny_config("tiny-uneven"), source)(ids)[0, 36:]
+        assert (whole.head(x)[0, 36:] - plain).abs().max() > 1e-2, "the angles make no difference"
+
+
+def test_room_for_a_text_beyond_the_context_is_made_where_angles_stretch() -> None:
+    plain = tiny_config("tiny-uneven")
+    assert plain.most_tokens == plain.max_context == 64
+    assert replace(plain, rotary=replace(plain.rotary, kind="dynamic")).most_tokens == 0
+
+
+@pytest.mark.parametrize("step", [0, 3])
+def test_logits_that_are_not_finite_end_their_request_alone(step: int) -> None:
+    """On all ranks alike, as they choose by themselves; its neighbours and those that wait go on."""
+    asked = requests()
+
+    def rank(collectives: Collectives) -> tuple[list[TextResult], int]:
+        layout = HelixLayout(kvp=collectives.size, tpf=collectives.size)
+        decoder = HelixDecoder(
+            tiny_config("tiny-uneven"), source_of("tiny-uneven"), HelixOptions(layout=layout, cache_slots=80, block=4),
+            collectives,
+        )  # fmt: skip
+        runner = HelixRunner(decoder, num_slots=3, chunk=8)
+
+        def damage(logits: torch.Tensor) -> None:
+            # The first request is alone, and in the first slot, until the third step at least.
+            if runner.num_steps == step + 1:
+                logits[0] = torch.nan
+
+        runner.on_logits = damage
+        return TextEngine(runner).run(asked), decoder.cache.free_slots
+
+    per_rank = ThreadPool(3).run(rank)
+    for results, free in per_rank:
+        assert free == 80
+        assert results[0].finish == "error"
+        assert f"not finite at step {step}" in results[0].error
+        assert results[0].ids == alone("tiny-uneven")[0][:step]
+        assert [r.ids for r in results[1:]] == alone("tiny-uneven")[1:]
+
+
+@pytest.mark.parametrize("at", ["prefill", "step"])
+def test_a_device_that_fails_is_an_error_and_all_room_is_given_back(at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = HelixOptions(layout=HelixLayout(), cache_slots=80)
+    decoder = HelixDecoder(tiny_config("tiny-uneven"), source_of("tiny-uneven"), options, SoloCollectives())
+    engine = TextEngine(HelixRunner(decoder, num_slots=3, chunk=8))
+    calls = []
+
+    def failing(*_: object) -> torch.Tensor:
+        calls.append(at)
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(decoder, "take_in" if at == "prefill" else "step", failing)
+        with pytest.raises(DeviceError, match="illegal memory access"):
+            engine.run(requests())
+    assert calls == [at]
+    assert decoder.cache.free_slots == 80
+    assert [r.ids for r in engine.run(requests())] == alone("tiny-uneven")

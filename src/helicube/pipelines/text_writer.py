@@ -41,6 +41,9 @@ class TextWriter:
         try:
             while (text := self._queue.get()) is not None:
                 _put(text)
+        except BrokenPipeError:
+            # Without a number: at EPIPE click would end the command with a status of its own.
+            self._error = BrokenPipeError("whoever read the output went away")
         except OSError as error:
             self._error = error
 
