@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -12,6 +13,7 @@ from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice import LatticeConfig
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig
+from helicube.models.cube.palette import color_ids
 from helicube.train.factored_decoder import FactoredDecoder, shared_rows
 
 SHAPE = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
@@ -40,6 +42,11 @@ def test_codes_share_the_levels_that_they_have_in_common() -> None:
     channels = len(SHAPE.levels)
     pairs = channels * (channels - 1) // 2
     assert (shared[: code.first_color].sum(1) == channels + pairs).all()
-    assert not shared[code.first_color : code.first_paint].any()
+    colors = shared[code.first_color : code.first_paint]
+    assert (colors[:-1].sum(1) == 6).all(), "three channels and three pairs"
+    assert not colors[-1].any(), "unused entries are no colour"
+    red, pink, blue = (colors[color_ids(np.array(c, dtype=np.uint8))] for c in ([255, 0, 0], [255, 0, 85], [0, 0, 255]))
+    assert red @ pink == 3
+    assert red @ blue == 1
     # Ids 0 and 1 differ in the first channel alone.
     assert shared[0] @ shared[1] == channels - 1 + (channels - 1) * (channels - 2) / 2

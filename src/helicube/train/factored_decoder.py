@@ -1,8 +1,9 @@
 """A decoder whose token table and output head share what codes have in common.
 
-A code of the lattice is a few channels, each at one of a few levels, so codes that agree in some of them mean similar
-things. Trained alone, thousands of rows each see a handful of examples; here a row is the sum of one of its own and of
-shared ones, for each channel's level and each pair of channels' levels. `folded` adds them up into an ordinary decoder.
+A code of the lattice is a few channels, each at one of a few levels, and so is a colour: those that agree in some of
+them mean similar things. Trained alone, thousands of rows each see a handful of examples; here a row is the sum of one
+of its own and of shared ones, for each channel's level and each pair of channels' levels. `folded` adds them up into an
+ordinary decoder.
 
 V ids, F shared rows, D width.
 """
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.models.cube.lattice_code import LatticeCode
+from helicube.models.cube.palette import LEVELS
 from helicube.nn.fsq import FSQ
 
 __all__ = ["FactoredDecoder", "shared_rows"]
@@ -59,8 +61,13 @@ class FactoredDecoder(nn.Module):
 
 
 def shared_rows(code: LatticeCode, vocab_size: int) -> Tensor:
-    """Which levels, and pairs of levels, the shape and paint codes have; (V, F) of 0 and 1."""
-    blocks = [(0, _levels(code.shape.quantizer)), (code.first_paint, _levels(code.paint.quantizer))]
+    """Which levels, and pairs of levels, the shape codes, paint codes and colours have; (V, F) of 0 and 1."""
+    blocks = [
+        (0, _levels(code.shape.quantizer)),
+        (code.first_paint, _levels(code.paint.quantizer)),
+        # Three channels in base 10, of which FSQ knows how to take numbers apart.
+        (code.first_color, _levels(FSQ((LEVELS,) * 3))),
+    ]
     shared = torch.zeros(vocab_size, sum(block.shape[1] for _, block in blocks))
     column = 0
     for first, block in blocks:
