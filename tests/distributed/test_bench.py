@@ -65,6 +65,7 @@ def test_ranks_in_one_process_are_measured_alike(tmp_path: Path) -> None:
         (["--model", "tiny-gqa", "--context", "1" + "0" * 14], "a cache of .* takes .* GB here, and the device has"),
         (["--ranks", "1,99"], "small-gqa has no layout of 99 ranks; leave 99 out"),
         (["-o", "/nowhere/rows.json"], "/nowhere/rows.json cannot be written .there is no folder /nowhere"),
+        (["-o", "/proc/rows.json"], "/proc/rows.json cannot be written"),
         (["-o", "/"], "/ cannot be written .it is a folder"),
     ],
 )

@@ -130,6 +130,7 @@ def test_several_prompts_and_sampling(folder: Path) -> None:
         (["w1", "--layout", ""], LayoutError, "names no width; write it as kvp=2,tpa=1"),
         (["w1", "--max-tokens", "0"], InputError, "max_tokens=0 is too small"),
         (["w1", "--timeout", "0"], InputError, "timeout=0"),
+        (["w1", "--timeout", "1e-9"], InputError, "timeout=1e-09 is out of range; choose 1 to 86400 seconds"),
         (["w1", "--timeout", "inf"], InputError, "timeout=inf is out of range"),
         (["w1", "--model", ""], InputError, "model '' is neither"),
         (["w1", "--nproc", "100000", "--kvp", "100000"], LayoutError, "kvp=100000 exceeds the 9 query heads"),

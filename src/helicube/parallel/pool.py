@@ -147,9 +147,15 @@ def join_pool(layouts: Sequence[HelixLayout], timeout_s: float, start_timeout_s:
     store.set_timeout(timedelta(seconds=STORE_TIMEOUT_S))
     wait = timedelta(seconds=timeout_s + (NCCL_SPARE_S if backend == "nccl" else 0.0))
     groups = PrefixStore("groups", store)
-    dist.init_process_group(backend, store=groups, rank=rank, world_size=size, timeout=wait)
     grids = [RankGrid(layout=layout, rank=r) for layout in layouts for r in range(size)]
-    collectives = TorchCollectives((g for grid in grids for g in grid.groups), board, timeout_s)
+    try:
+        dist.init_process_group(backend, store=groups, rank=rank, world_size=size, timeout=wait)
+        collectives = TorchCollectives((g for grid in grids for g in grid.groups), board, timeout_s)
+    except RuntimeError as error:
+        told = str(error).strip().splitlines()[0]
+        raise PoolError(
+            f"the {size} ranks were not connected within {timeout_s:g} s ({told}); allow more time"
+        ) from error
     return Pool(collectives=collectives, device=device, store=board, holds=holds, timeout_s=timeout_s)
 
 

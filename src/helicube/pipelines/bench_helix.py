@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -122,8 +121,14 @@ def _check_output(path: Path) -> None:
         why = "it is a folder"
     elif not path.parent.is_dir():
         why = f"there is no folder {path.parent}"
-    elif not os.access(path.parent, os.W_OK):
-        why = f"the folder {path.parent} is not writable"
+    else:
+        # Tried and not asked for: a superuser may write everywhere, except where nobody can.
+        trial = path.with_name(f"{path.name}.partial")
+        try:
+            trial.touch()
+            trial.unlink()
+        except OSError as error:
+            why = str(error.strerror)
     if why:
         raise InputError(f"{path} cannot be written ({why}); name a .json file in a folder of yours")
 

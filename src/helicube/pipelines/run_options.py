@@ -72,8 +72,8 @@ class RunOptions:
             raise InputError(f"dtype {self.dtype!r} is unknown; choose {' or '.join(DTYPES)}")
         if self.check and self.dtype == "bfloat16":
             raise InputError("--check compares in float32, as rounding to bfloat16 may change ids; leave --dtype out")
-        if not 0 < self.timeout <= MOST_TIMEOUT_S:
-            raise InputError(f"timeout={self.timeout} is out of range; choose seconds above 0, up to {MOST_TIMEOUT_S}")
+        if not 1 <= self.timeout <= MOST_TIMEOUT_S:
+            raise InputError(f"timeout={self.timeout} is out of range; choose 1 to {MOST_TIMEOUT_S} seconds")
 
     def helix_layout(self, num_ranks: int | None) -> HelixLayout:
         """The layout asked for, filled up to the ranks that there are.
