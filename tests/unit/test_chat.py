@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tokenizers import pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from helicube.errors import CheckpointError, PromptError
 from helicube.models.chat import Chat, folder_chat
@@ -183,3 +183,10 @@ def test_smollm2_writes_its_published_template() -> None:
     assert made.stop_ids == {2}
     assert (opened.spec.attention.num_query_heads, opened.spec.attention.num_kv_heads) == (9, 3)
     assert opened.spec.num_params == 134_515_008
+
+
+def test_a_prompt_that_is_nothing_to_the_tokenizer() -> None:
+    """Words that it does not know, and no id for those; the engine needs one id to start from."""
+    chat = Chat(tokenizer=Tokenizer(models.WordLevel({"a": 0})))
+    with pytest.raises(PromptError, match="leaves nothing of the prompt"):
+        chat.prompt_ids("b")
