@@ -186,7 +186,10 @@ def test_smollm2_writes_its_published_template() -> None:
 
 
 def test_a_prompt_that_is_nothing_to_the_tokenizer() -> None:
-    """Words that it does not know, and no id for those; the engine needs one id to start from."""
-    chat = Chat(tokenizer=Tokenizer(models.WordLevel({"a": 0})))
-    with pytest.raises(PromptError, match="leaves nothing of the prompt"):
-        chat.prompt_ids("b")
+    """Words that it drops, or refuses; the engine needs one id to start from."""
+    for model, words in (
+        (models.BPE({"a": 0}, []), "leaves nothing of the prompt"),
+        (models.WordLevel({"a": 0}), "UNK"),
+    ):
+        with pytest.raises(PromptError, match=words):
+            Chat(tokenizer=Tokenizer(model)).prompt_ids("b")

@@ -57,13 +57,16 @@ class Chat:
         """Ids of text as it is; written special tokens become their ids.
 
         Raises:
-            PromptError: bytes that were no UTF-8.
+            PromptError: bytes that were no UTF-8, or words that the tokenizer has no id for.
         """
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise PromptError(f"the prompt is not text ({error}); write it in UTF-8") from None
-        return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
+        try:
+            return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
+        except Exception as error:  # noqa: BLE001 - the library raises bare Exception
+            raise PromptError(f"the model's tokenizer refuses the prompt ({error}); write it in other words") from None
 
     def render(self, messages: Sequence[Message]) -> str:
         """The messages in the template's words, up to where the answer begins.
