@@ -41,7 +41,7 @@ def test_more_slots_than_memory(options: EngineOptions) -> None:
     layer = LayerSpec(num_heads=2, head_dim=16, num_prefix=NUM_TEXT + 1)
     huge = CacheSpec(layers=(layer,) * 2, max_tokens=1 << 34)
     plan = IdPlan(ranges=((0, VOCAB),))
-    with pytest.raises(DeviceError, match=r"out of memory during the set-up of 4000 slots; choose fewer") as caught:
+    with pytest.raises(DeviceError, match=r"out of memory during the set-up of 4000 slots; ask for less at a time") as caught:
         make_engine(decoder, huge, plan, num_slots=4000, options=options)
     assert "\n" not in str(caught.value)
     for slots in (0, -1, 5000):
