@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from cpu_libraries import library
@@ -10,7 +12,7 @@ from torch import Tensor
 from helicube.engine.build import make_engine
 from helicube.engine.engine import Engine
 from helicube.engine.options import EngineOptions
-from helicube.engine.request import IdPlan, Request
+from helicube.engine.request import IdPlan, Request, Result
 from helicube.engine.runner import CubeRunner
 from helicube.errors import DecodeError, DeviceError, InputError
 from helicube.kernels.cpu import library as native
@@ -41,7 +43,7 @@ def test_more_slots_than_memory(options: EngineOptions) -> None:
     layer = LayerSpec(num_heads=2, head_dim=16, num_prefix=NUM_TEXT + 1)
     huge = CacheSpec(layers=(layer,) * 2, max_tokens=1 << 34)
     plan = IdPlan(ranges=((0, VOCAB),))
-    with pytest.raises(DeviceError, match=r"out of memory during the set-up of 4000 slots; ask for less at a time") as caught:
+    with pytest.raises(DeviceError, match=r"out of memory during the set-up of 4000 slots; ask for less") as caught:
         make_engine(decoder, huge, plan, num_slots=4000, options=options)
     assert "\n" not in str(caught.value)
     for slots in (0, -1, 5000):
@@ -89,8 +91,17 @@ def test_more_requests_than_slots_and_ids_that_do_not_exist(options: EngineOptio
     prompt = requests[0].prompt
     with pytest.raises(InputError, match="id 40 cannot be fixed; the ids of this model end at 39"):
         engine.join(Request(prompt=prompt, num_tokens=3, forced=torch.tensor([-1, 40, -1])))
-    with pytest.raises(InputError, match="1 fixed ids for 3 tokens"):
-        engine.join(Request(prompt=prompt, num_tokens=3, forced=torch.tensor([4])))
+    for forced in ([4], []):
+        with pytest.raises(InputError, match=f"{len(forced)} fixed ids for 3 tokens"):
+            engine.join(Request(prompt=prompt, num_tokens=3, forced=torch.tensor(forced, dtype=torch.int64)))
+    for count in (0, -1, MAX_TOKENS + 1):
+        with pytest.raises(InputError, match=f"{count} tokens are out of range; choose 1 to {MAX_TOKENS}"):
+            engine.join(Request(prompt=prompt, num_tokens=count))
+    handle = engine.join(requests[0])
+    with pytest.raises(InputError, match="1 requests have joined already"):
+        engine.generate(requests)
+    engine.leave(handle)
+    engine.leave(handle)
     assert ids_of(engine, requests) == ids_of(engine_of(decoder, options), requests)
 
 
@@ -110,6 +121,52 @@ def test_logits_that_are_not_finite_name_the_step(options: EngineOptions, at: in
         engine.generate([requests[0]])
     if at and poisoned not in want[1]:
         assert ids_of(engine, [requests[1]]) == [want[1]]
+
+
+def test_what_is_not_finite_reaches_no_later_request_in_that_slot(options: EngineOptions) -> None:
+    decoder = make_decoder()
+    failing, long, late = make_requests(decoder, (20, MAX_TOKENS, 12))
+    want = ids_of(engine_of(decoder, options, 1), [failing, long, late])
+    # The first request feeds it at its sixth step and dies of it; no other feeds it.
+    poison = next(i for i in range(VOCAB) if i not in {*want[0], *want[1], *want[2]})
+    forced = torch.full((20,), -1)
+    forced[5] = poison
+    with torch.no_grad():
+        decoder.transformer.wte.weight[poison] = torch.nan
+    engine = engine_of(decoder, options, 2)
+    handles = [engine.join(long)]
+    engine.step()
+    handles.append(engine.join(dataclasses.replace(failing, forced=forced)))
+    done: dict[int, Result] = {}
+    while handles[1] not in done:
+        done |= engine.step()
+    assert "not finite at step 6;" in done[handles[1]].error
+    # Its keys there are masked, because the neighbour is further along, and are read all the same.
+    handles.append(engine.join(late))
+    while engine.slots:
+        done |= engine.step()
+    assert [done[handles[i]].ids.tolist() for i in (0, 2)] == want[1:]
+
+
+def test_a_device_that_fails_when_a_slot_is_freed_leaves_none_in_use(
+    options: EngineOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoder = make_decoder()
+    requests = make_requests(decoder, (6, 6))
+    engine = engine_of(decoder, options)
+    want = ids_of(engine, requests)
+    handles = [engine.join(request) for request in requests]
+
+    def fail(*_: object) -> None:
+        raise torch.OutOfMemoryError("out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.runner, "move", fail)
+        with pytest.raises(DeviceError, match="out of memory during a decode step"):
+            engine.leave(handles[0])
+    assert not engine.slots
+    engine.leave(handles[1])
+    assert ids_of(engine, requests) == want
 
 
 def test_without_a_compiler_the_plain_path_takes_over(options: EngineOptions, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +21,7 @@ from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.request import IdPlan, Request, Result
 from helicube.engine.runner import CubeRunner, Runner
 from helicube.engine.sampling import guide, gumbel, request_keys, sample
-from helicube.errors import DecodeError, InputError
+from helicube.errors import DecodeError, DeviceError, InputError
 
 __all__ = ["Batch", "Engine"]
 
@@ -93,14 +94,14 @@ class Engine:
         """Take a request into a free slot; a handle that `step` returns with its result.
 
         Raises:
-            InputError: all slots are in use, guidance is asked of an engine without it, or an id is fixed that does
-                not exist.
+            InputError: all slots are in use, guidance is asked of an engine without it, the number of tokens is out
+                of range, or an id is fixed that does not exist.
         """
         if not self.has_room:
             raise InputError(f"all {self.runner.num_slots} slots are in use; wait for one, or give the engine more")
         if request.sampling.guidance_scale > 0 and self.runner.copies == 1:
             raise InputError("guidance needs an engine that was started with it; set guidance to 0")
-        check_ids(request, self.plan)
+        check_request(request, self.plan, self.runner.max_tokens)
         started = time.perf_counter()
         first = -1
         with device_faults("taking in a prompt"):
@@ -116,14 +117,19 @@ class Engine:
 
     @torch.inference_mode()
     def step(self) -> dict[int, Result]:
-        """Choose or launch more ids for each slot in use; the results of those that are done, by handle."""
+        """Choose or launch more ids for each slot in use; the results of those that are done, by handle.
+
+        Raises:
+            DeviceError: the device failed; all slots are free.
+        """
         started = time.perf_counter()
         before = sum(slot.num_fed for slot in self.slots)
-        with device_faults("a decode step"):
+        with self._device_faults():
             done = self._launch(self.runner) if isinstance(self.runner, LaunchRunner) else self._step(self.runner)
         self.num_tokens += sum(slot.num_fed for slot in self.slots) - before
-        for handle in done:
-            self.leave(handle)
+        # From the back, so that of requests that end together none has to be moved.
+        for handle, result in reversed(done.items()):
+            self._leave(handle, forget=result.finish == "error")
         self.decode_s += time.perf_counter() - started
         return done
 
@@ -160,15 +166,38 @@ class Engine:
 
     @torch.inference_mode()
     def leave(self, handle: int) -> None:
-        """Free a request's slot; the last slot in use takes its place."""
-        index = next(i for i, slot in enumerate(self.slots) if slot.handle == handle)
-        last = self.slots.pop()
-        with device_faults("a decode step"):
-            if index < len(self.slots):
-                self.runner.move(len(self.slots), index, last.num_fed)
-                self.slots[index] = last
+        """Free a request's slot, whose last occupant in use takes its place; a handle that is not there does nothing.
+
+        Raises:
+            DeviceError: the device failed; all slots are free.
+        """
+        # Whether its logits were finite to the end, nobody knows yet.
+        self._leave(handle, forget=True)
+
+    def _leave(self, handle: int, *, forget: bool) -> None:
+        index = next((i for i, slot in enumerate(self.slots) if slot.handle == handle), None)
+        if index is None:
+            return
+        last = len(self.slots) - 1
+        with self._device_faults():
+            if forget:
+                self.runner.forget(index)
+            if index < last:
+                self.runner.move(last, index, self.slots[last].num_fed)
             else:
                 self.runner.free([index])
+        self.slots[index] = self.slots[last]
+        self.slots.pop()
+
+    @contextmanager
+    def _device_faults(self) -> Iterator[None]:
+        """What a device holds after it failed in a step is anybody's guess: nothing is decoded on."""
+        try:
+            with device_faults("a decode step"):
+                yield
+        except DeviceError:
+            self._clear()
+            raise
 
     def chosen(self, handle: int) -> list[int]:
         """Ids that a request has chosen so far; waits for the device where it chooses ahead of the host."""
@@ -193,7 +222,10 @@ class Engine:
 
         Raises:
             DecodeError: a request ended in an error; the engine can be used on.
+            InputError: requests that joined are under way, or one of these cannot be (see `join`).
         """
+        if self.slots:
+            raise InputError(f"{len(self.slots)} requests have joined already; step until they are done")
         self.prefill_s = self.decode_s = 0.0
         self.num_steps = self.num_tokens = 0
         waiting = deque(enumerate(requests))
@@ -277,15 +309,18 @@ class Engine:
         return logits, low
 
 
-def check_ids(request: Request, plan: IdPlan) -> None:
-    """Raise InputError unless the ids that a request fixes are there."""
-    if request.forced is None or not len(request.forced):
+def check_request(request: Request, plan: IdPlan, max_tokens: int | None) -> None:
+    """Raise InputError unless a request asks for a number of ids, and fixes ids, that there are."""
+    if request.num_tokens < 1 or (max_tokens is not None and request.num_tokens > max_tokens):
+        most = "1 or more" if max_tokens is None else f"1 to {max_tokens}"
+        raise InputError(f"{request.num_tokens} tokens are out of range; choose {most}")
+    if request.forced is None:
         return
+    if len(request.forced) < request.num_tokens:
+        raise InputError(f"{len(request.forced)} fixed ids for {request.num_tokens} tokens; give one per token, or −1")
     largest, num_ids = int(request.forced.max()), max(high for _, high in plan.ranges)
     if largest >= num_ids:
         raise InputError(f"id {largest} cannot be fixed; the ids of this model end at {num_ids - 1}")
-    if len(request.forced) < request.num_tokens:
-        raise InputError(f"{len(request.forced)} fixed ids for {request.num_tokens} tokens; give one per token, or −1")
 
 
 def _failure(chosen: list[int], step: int) -> Result:

@@ -51,6 +51,8 @@ class HelixRunner:
     """
 
     copies = 1
+    # `open` tells.
+    max_tokens: int | None = None
 
     def __init__(self, decoder: HelixDecoder, *, num_slots: int = 8, chunk: int = 512) -> None:
         self.decoder, self.num_slots, self.chunk = decoder, num_slots, chunk
@@ -107,3 +109,6 @@ class HelixRunner:
     def free(self, slots: Seq[int]) -> None:
         for _ in slots:
             self.decoder.cache.free(self.sequences.pop())
+
+    def forget(self, slot: int) -> None:
+        """Nothing to do: a sequence reads its own tokens alone, never masked ones of others."""

@@ -61,7 +61,7 @@ class LaunchRunner:
     ) -> None:
         assert len(state.steps) == runner.num_slots, f"a state of {len(state.steps)} slots for {runner.num_slots}"
         self.runner, self.state, self.steps, self.steps_per_launch = runner, state, steps, steps_per_launch
-        self.num_slots, self.copies = runner.num_slots, runner.copies
+        self.num_slots, self.copies, self.max_tokens = runner.num_slots, runner.copies, runner.max_tokens
         self.device = state.steps.device
         on_gpu = self.device.type == "cuda"
         self.reads_freely = reads_freely
@@ -119,13 +119,14 @@ class LaunchRunner:
         row = torch.cat([self.state.steps[slot, None], self.state.failed[slot, None], self.state.ids[slot]])
         steps, failed, *ids = row.tolist()
         if failed:
-            # What is not a number would outlive the request in slots that a plain step masks but reads.
-            self.runner.cache.clear(slot * self.copies, self.copies)
+            self.forget(slot)
         return ids[: failed - 1 if failed else max(steps, 0)], failed
 
     def move(self, source: int, target: int, length: int) -> None:
         """Move a slot's state, `length` ids fed, over another slot's; the source becomes free."""
         self.runner.move(source, target, length)
+        # It may have failed by now, unknown to the host.
+        self.forget(source)
         self.state.move(source, target)
         self.state.stop(source)
 
@@ -133,6 +134,10 @@ class LaunchRunner:
         """Nothing more is chosen in these slots."""
         for slot in slots:
             self.state.stop(slot)
+
+    def forget(self, slot: int) -> None:
+        """Clear a slot's rows of the cache."""
+        self.runner.forget(slot)
 
     def _mark(self) -> Event:
         if self.device.type != "cuda":

@@ -28,6 +28,8 @@ class Runner(Protocol):
     # Slots, and rows of logits per slot: 1, or 2 with guidance.
     num_slots: int
     copies: int
+    # Ids that a request may choose at most; None where taking in its prompt tells.
+    max_tokens: int | None
 
     def start(self, slot: int, prompt: object) -> int:
         """Take a prompt into a slot; the id that is fed first."""
@@ -43,6 +45,10 @@ class Runner(Protocol):
 
     def free(self, slots: Sequence[int]) -> None:
         """Give up the state of the last slots in use."""
+        ...
+
+    def forget(self, slot: int) -> None:
+        """Leave nothing in a slot that could reach its next request, where numbers were not finite."""
         ...
 
 
@@ -70,6 +76,7 @@ class CubeRunner:
         step_rows: StepRows | None = None,
     ) -> None:
         self.decoder, self.num_slots, self.copies = decoder, num_slots, 1 + int(guided)
+        self.max_tokens: int | None = spec.max_tokens
         device, dtype = decoder.device, decoder.dtype
         self.cache = store or KVCache(spec, num_slots * self.copies, device=device, dtype=dtype)
         self.prefix = PrefixFiller(decoder, self.cache, self.copies)
@@ -110,6 +117,10 @@ class CubeRunner:
 
     def free(self, slots: Sequence[int]) -> None:
         """The next prompts overwrite what these held."""
+
+    def forget(self, slot: int) -> None:
+        # A step masks what lies beyond a row's end where its neighbours go on, and 0 · NaN is NaN.
+        self.cache.clear(slot * self.copies, self.copies)
 
     def seek(self, slot: int, step: int) -> None:
         """Stand where `step` ids were fed, for measurements."""
