@@ -40,7 +40,7 @@ class Target:
     def command(self) -> list[str]:
         more = ["--weights", self.options.weights] if self.options.weights else []
         return [sys.executable, "-m", "helicube", "serve", "--data-dir", str(self.folder), "--port", str(self.port),
-                "--slots", str(self.slots), "--queue", "1000", "--jobs-per-minute", "0", "--requests-per-s", "0",
+                "--slots", str(self.slots), "--queue", "1000", "--objects-per-minute", "0", "--requests-per-s", "0",
                 *more]  # fmt: skip
 
     def start(self) -> None:

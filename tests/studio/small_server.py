@@ -15,7 +15,7 @@ from helicube.serve.server import bind, serve
 
 def run(*, data_dir: str, port: int, step_s: float, slots: int, queue: int, ready: Callable[[str], None]) -> None:
     torch.set_num_threads(1)
-    limits = Limits(jobs_per_minute=0, requests_per_s=0, queue=queue)
+    limits = Limits(objects_per_minute=0, requests_per_s=0, queue=queue)
     config = ServeConfig(data_dir=Path(data_dir), port=port, slots=slots, grace_s=10, limits=limits)
     serve(config, small_pipeline(step_s), bind(config.host, config.port), ready)
 

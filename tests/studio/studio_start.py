@@ -26,7 +26,7 @@ def starter(stack: ExitStack, folder: Path) -> Start:
     torch.set_num_threads(1)
 
     def start(step_s: float = 0.0, data_dir: Path | None = None, limits: Any = None, **settings: Any) -> TestClient:
-        free = {"jobs_per_minute": 0.0, "requests_per_s": 0.0}
+        free = {"objects_per_minute": 0.0, "requests_per_s": 0.0}
         config = ServeConfig(
             data_dir=data_dir or folder / "data", limits=Limits(**(free | (limits or {}))),
             **({"grace_s": 1.0} | settings),

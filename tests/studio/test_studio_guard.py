@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +17,12 @@ from starlette.requests import ClientDisconnect
 from starlette.testclient import TestClient
 from starlette.types import Message
 from studio_start import Start
+from test_studio_service import until
 
 from helicube.errors import InputError
+from helicube.serve.buckets import Buckets
 from helicube.serve.config import Limits, ServeConfig
-from helicube.serve.guard import Buckets, Keys, read_body
+from helicube.serve.guard import Keys, read_body
 from helicube.serve.page_files import PageFiles, inline_hashes
 from helicube.serve.problem import ApiError
 from helicube.serve.routes_jobs import Events
@@ -34,6 +40,12 @@ BODY = {"prompt": "a chair", "quality": "draft"}
         ({"api_key": "short"}, "16 or more"),
         ({"slots": 0}, "slots=0"),
         ({"port": 70000}, "port=70000"),
+        ({"api_key": "schlüssel-schlüssel"}, "printable ASCII"),
+        ({"api_key": "a key with a line\nend"}, "printable ASCII"),
+        ({"cors": ("*",)}, "every site"),
+        ({"cors": ("game.example",)}, "not an origin"),
+        ({"hosts": ("http://studio.local",)}, "not a host name"),
+        ({"public_url": "objects.example.com"}, "no address"),
     ],
 )
 def test_unsafe_settings_are_refused(settings: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -45,6 +57,7 @@ def test_loopback_needs_no_key_and_others_do(tmp_path: Path) -> None:
     for host in ("127.0.0.1", "::1", "localhost", "127.1.2.3"):
         assert ServeConfig(data_dir=tmp_path, host=host).api_key is None
     assert ServeConfig(data_dir=tmp_path, host="0.0.0.0", api_key=KEY).api_key == KEY
+    assert KEY not in repr(ServeConfig(data_dir=tmp_path, api_key=KEY))
 
 
 def test_without_the_key_nothing_but_the_page_is_shown(start: Start) -> None:
@@ -63,7 +76,7 @@ def test_without_the_key_nothing_but_the_page_is_shown(start: Start) -> None:
     assert client.get("/v1/jobs", headers={"Authorization": f"Bearer {KEY}"}).status_code == 200
 
 
-def test_a_browser_signs_in_and_out(start: Start) -> None:
+def test_a_browser_signs_in_and_out(start: Start, tmp_path: Path) -> None:
     client = start(api_key=KEY)
     assert client.post("/v1/session", json={"api_key": "wrong"}).status_code == 401
     answer = client.post("/v1/session", json={"api_key": KEY})
@@ -72,6 +85,9 @@ def test_a_browser_signs_in_and_out(start: Start) -> None:
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert KEY not in cookie
+    assert "secure" not in cookie
+    behind = start(api_key=KEY, public_url="https://objects.example.com", data_dir=tmp_path / "behind")
+    assert "secure" in behind.post("/v1/session", json={"api_key": KEY}).headers["set-cookie"].lower()
     assert client.get("/v1/settings").json()["needs_key"] is True
     assert client.delete("/v1/session").status_code == 204
     assert client.get("/v1/settings").status_code == 401
@@ -99,9 +115,9 @@ def test_guessing_keys_is_slow(start: Start) -> None:
 
 
 def test_names_of_other_sites_are_not_served_without_a_key(start: Start) -> None:
-    client = start(hosts=("studio.local",))
+    client = start(hosts=("Studio.Local:8000",), public_url="https://objects.example.com")
     for host, status in (("evil.example", 421), ("127.0.0.1:8000", 200), ("localhost", 200), ("[::1]:80", 200),
-                         ("studio.local", 200), ("", 421)):  # fmt: skip
+                         ("studio.local", 200), ("", 421), ("objects.example.com", 200)):  # fmt: skip
         assert client.get("/v1/jobs", headers={"Host": host}).status_code == status, host
 
 
@@ -181,11 +197,72 @@ def test_mistakes_are_one_plain_line(start: Start, body: bytes, status: int) -> 
 
 
 def test_rates_are_limited_per_client(start: Start) -> None:
-    client = start(limits={"jobs_per_minute": 4.0}, step_s=0.0)
-    codes = [client.post("/v1/objects", json={**BODY, "prompt": "", "seed": i}).status_code for i in range(5)]
-    assert codes == [422, 422, 429, 429, 429]
+    client = start(limits={"objects_per_minute": 4.0}, step_s=0.0)
+    codes = [client.post("/v1/objects", json={**BODY, "seed": i}).status_code for i in range(3)]
+    assert codes == [202, 202, 429]
     answer = client.post("/v1/objects", json=BODY)
     assert int(answer.headers["Retry-After"]) >= 1
+
+
+def test_a_job_costs_as_much_as_its_objects(start: Start) -> None:
+    client = start(limits={"objects_per_minute": 6.0})
+    assert client.post("/v1/objects", json={**BODY, "variants": 8}).status_code == 202
+    refused = client.post("/v1/objects", json={**BODY, "prompt": "a table"})
+    # Eight of the three in the bucket: five to pay back, and one for the next, at ten seconds each.
+    assert 55 <= int(refused.headers["Retry-After"]) <= 60
+
+
+def test_pages_of_other_sites_cannot_make_it_work(start: Start, tmp_path: Path) -> None:
+    client = start()
+    site = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    for path in ("/plan", f"/v1/objects/{'0' * 32}.png", "/v1/jobs", "/"):
+        assert client.get(path, headers=site).json()["error"]["code"] == "forbidden", path
+    for path, status in (("/", 200), ("/v1/jobs", 200), ("/plan", 403), (f"/v1/objects/{'0' * 32}.png", 403)):
+        assert client.get(path, headers=link).status_code == status, path
+    allowed = start(cors=("https://game.example",), api_key=KEY, data_dir=tmp_path / "allowed")
+    ask = {"Authorization": f"Bearer {KEY}", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
+    assert allowed.get("/v1/jobs", headers=ask).status_code == 200
+
+
+def test_plans_that_wait_hold_no_one_else_up(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start()
+    go = threading.Event()
+
+    def search(*_: Any) -> bytes:
+        go.wait(60)
+        return b"<p>plan</p>"
+
+    monkeypatch.setattr("helicube.serve.plan_page.search", search)
+    with ThreadPoolExecutor(48) as pool:
+        plans = [pool.submit(client.get, "/plan", params={"max_gpus": i + 1}) for i in range(48)]
+        try:
+            # 5 fit: one under way, four in the list. The others are told at once, and the rest of the service goes on.
+            until(lambda: sum(plan.done() for plan in plans) == 43)
+            assert client.get("/healthz").status_code == 200
+        finally:
+            go.set()
+    answers = [plan.result() for plan in plans]
+    assert sorted(answer.status_code for answer in answers) == [200] * 5 + [503] * 43
+    assert all("Retry-After" in answer.headers for answer in answers if answer.status_code == 503)
+
+
+def test_a_refused_plan_can_be_read_in_its_frame(start: Start) -> None:
+    answer = start().get("/plan", params={"max_gpus": 100_000})
+    assert answer.status_code == 422
+    assert "max_gpus" in answer.text
+    assert answer.headers["x-frame-options"] == "SAMEORIGIN"
+    assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
+
+
+def test_small_rates_let_something_through_and_strange_ones_are_refused(tmp_path: Path) -> None:
+    assert Buckets(0.3, 0.6).take("a") == 0.0
+    serve = [sys.executable, "-m", "helicube", "serve", "--data-dir", str(tmp_path / "d")]
+    for option, value in (("--cache-gb", "nan"), ("--cache-gb", "inf"), ("--steps-per-launch", "0")):
+        done = subprocess.run([*serve, option, value], capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: "), done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_buckets_fill_again_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,6 +394,43 @@ def test_listeners_are_counted_and_let_go(start: Start) -> None:
     assert "event: end" in client.get(f"/v1/jobs/{job}/events").text
     assert client.get(f"/v1/jobs/{'0' * 32}/events").status_code == 404
     assert hub.num_streams == 0
+
+
+def test_one_client_cannot_have_all_streams(start: Start) -> None:
+    client = start(limits={"streams": 4})
+    hub = client.service.hub  # type: ignore[attr-defined]
+    assert client.post("/v1/objects?wait=true", json=BODY).status_code == 200
+    for _ in range(2):
+        hub.open("a job", "testclient")
+    assert client.post("/v1/objects?wait=true", json=BODY).json()["error"]["code"] == "busy"
+    assert len(client.get("/v1/jobs").json()["jobs"]) == 1
+    other = TestClient(client.app, base_url="http://127.0.0.1", client=("10.0.0.7", 1))
+    assert other.post("/v1/objects?wait=true", json=BODY).status_code == 200
+
+
+def test_a_wait_that_is_over_tells_the_state_of_its_end(start: Start) -> None:
+    client = start(limits={"wait_s": 1.0}, step_s=0.1)
+    view = client.post("/v1/objects?wait=true", json=BODY).json()
+    assert view["status"] == "running"
+    assert view["objects"][0]["tokens_done"] >= 1
+
+
+def test_a_listener_of_a_forgotten_job_is_let_go(start: Start) -> None:
+    client = start(step_s=0.1)
+    service = client.service  # type: ignore[attr-defined]
+    job = client.post("/v1/objects", json=BODY).json()["id"]
+    with ThreadPoolExecutor(1) as pool:
+        listening = pool.submit(client.get, f"/v1/jobs/{job}/events")
+        until(lambda: bool(service.hub.listens(job)))
+        # Both under one lock: the listener sees no state in between.
+        with service.lock:
+            service.remove_job(job)
+            service.remove_job(job)
+        assert listening.result(10).text.rstrip().endswith("{}") or "event: end" in listening.result(1).text
+    # To cancel what has just ended is not to forget it.
+    done = client.post("/v1/objects?wait=true", json={**BODY, "prompt": "a table"}).json()["id"]
+    assert client.delete(f"/v1/jobs/{done}?forget=false").status_code == 204
+    assert client.get(f"/v1/jobs/{done}").json()["status"] == "done"
 
 
 def test_a_listener_that_leaves_before_the_first_event_is_let_go() -> None:

@@ -284,7 +284,7 @@ def test_a_restart_takes_up_what_was_unfinished(start: Start, tmp_path: Path) ->
     cancelled = post(first, wait=False, prompt="a lamp")
     first.delete(f"/v1/jobs/{cancelled['id']}")
     first.__exit__()
-    (tmp_path / "kept" / "objects" / ".half.npz.part").write_bytes(b"half")
+    (tmp_path / "kept" / "objects" / f".{'0' * 32}.npz.part").write_bytes(b"half")
     (tmp_path / "kept" / "objects" / f"{'0' * 32}.npz").write_bytes(b"no row")
     second = start(data_dir=tmp_path / "kept")
     for job in waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Protocol, runtime_checkable
 
@@ -104,17 +104,35 @@ class ObjectSteps:
 
 
 def fingerprint(pipeline: TextToShape, samples: int = 256) -> str:
-    """A short name of a model's weights and this version of helicube: what decides an object besides its settings.
+    """A short name of all that decides an object besides its settings: weights, text table, kernels, device, version.
 
     Args:
-        samples: values looked at in each tensor, evenly spread.
+        samples: values looked at in each parameter of a network, evenly spread; tables are looked at whole.
     """
     model = pipeline.model
-    parts = [part for part in vars(model).values() if isinstance(part, torch.nn.Module)]
-    digest = hashlib.sha256(f"{__version__} {model.name} {pipeline.options.weights}".encode())
-    for name, tensor in chain.from_iterable(part.state_dict().items() for part in parts):
-        flat = tensor.detach().reshape(-1)
-        index = torch.linspace(0, max(0, flat.numel() - 1), min(samples, flat.numel())).long()
-        digest.update(f"{name} {tuple(tensor.shape)}".encode())
-        digest.update(flat[index.to(flat.device)].float().cpu().numpy().tobytes())
+    runs = f"{pipeline.options.weights} {pipeline.resolved.kernels.implementation} {model.decoder.device.type}"
+    digest = hashlib.sha256(f"{__version__} {model.name} {runs}".encode())
+    for name, part in chain.from_iterable(_parts(value, key, depth=3) for key, value in vars(model).items()):
+        digest.update(name.encode())
+        digest.update(_sampled(part, samples) if isinstance(part, torch.Tensor) else part)
     return digest.hexdigest()[:16]
+
+
+def _sampled(tensor: torch.Tensor, samples: int) -> bytes:
+    flat = tensor.detach().reshape(-1)
+    index = torch.linspace(0, max(0, flat.numel() - 1), min(samples, flat.numel())).long()
+    return flat[index.to(flat.device)].float().cpu().numpy().tobytes()
+
+
+def _parts(value: object, name: str, depth: int) -> Iterator[tuple[str, torch.Tensor | bytes]]:
+    """Parameters of networks, and whatever else an object of helicube holds that can be written as bytes, by name."""
+    if isinstance(value, torch.nn.Module):
+        yield from ((f"{name}.{key} {tuple(tensor.shape)}", tensor) for key, tensor in value.state_dict().items())
+    elif isinstance(value, np.ndarray):
+        yield f"{name} {value.shape} {value.dtype}", value.tobytes()
+    elif isinstance(value, dict | list | tuple) and all(isinstance(part, str | int | float) for part in value):
+        # Of a vocabulary the entries in their order; what else values may be has no text that stays the same.
+        yield name, repr([*value]).encode()
+    elif depth and type(value).__module__.startswith("helicube"):
+        for key, part in getattr(value, "__dict__", {}).items():
+            yield from _parts(part, f"{name}.{key}", depth - 1)

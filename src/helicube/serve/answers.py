@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException
 
 from helicube.errors import HelicubeError, InputError, MissingExtraError, PromptError
+from helicube.serve.page_files import content_policy
 from helicube.serve.plan_page import error_page
 from helicube.serve.problem import ApiError
 from helicube.serve.schema import ErrorBody
@@ -20,6 +21,7 @@ __all__ = ["add_error_answers", "errors"]
 TEXTS = {
     400: "The body is not JSON, or its length is wrong.",
     401: "An API key is needed.",
+    403: "A page of another site asks.",
     404: "There is no such thing.",
     408: "The body came too slowly.",
     410: "The object was removed to keep the cache within its bound.",
@@ -29,9 +31,9 @@ TEXTS = {
     422: "A value breaks a rule; the message names the value, the rule and the remedy.",
     429: "Too many requests, or the queue is full; see Retry-After.",
     501: "A part of helicube that this needs is not installed.",
-    503: "The service is stopping, or has too many listeners; see Retry-After.",
+    503: "The service is stopping, broken or busy; see Retry-After.",
 }
-ANYWHERE = (401, 408, 413, 421, 429)
+ANYWHERE = (401, 403, 408, 413, 421, 429)
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -73,7 +75,9 @@ def add_error_answers(app: FastAPI) -> None:
         problems = error.errors()
         if request.url.path == "/plan":
             # Shown in a frame.
-            return HTMLResponse(error_page(first_problem(problems)), status_code=422)
+            text = error_page(first_problem(problems))
+            headers = {"X-Frame-Options": "SAMEORIGIN", "Content-Security-Policy": content_policy(text, "'self'")}
+            return HTMLResponse(text, status_code=422, headers=headers)
         status = 400 if problems[0]["type"] == "json_invalid" else 422
         return reply(ApiError(status, first_problem(problems)))
 

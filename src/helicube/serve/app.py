@@ -73,7 +73,9 @@ async def tick(service: Service) -> None:
         await asyncio.sleep(1.0)
         scheduler = service.scheduler
         service.stats.sample(len(scheduler.running), scheduler.num_waiting, scheduler.num_tokens)
-        service.tell_positions()
+        service.teller.positions()
+        if service.unbooked:
+            await run_in_threadpool(service.book_again)
 
 
 def add_gauges(service: Service) -> None:

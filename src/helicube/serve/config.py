@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from helicube.errors import InputError
 
-__all__ = ["QUALITIES", "Limits", "ServeConfig"]
+__all__ = ["QUALITIES", "Limits", "ServeConfig", "host_of"]
 
 # Cells along the longest side.
 QUALITIES = {"draft": 64, "standard": 128, "fine": 256}
@@ -25,21 +27,31 @@ class Limits:
     objects: int = 16
     # Most triangles of a mesh.
     triangles: int = 200_000
-    # Objects that wait for a slot; a job that would exceed it is refused.
+    # Objects that wait for a slot, or for their mesh; a job that would exceed it is refused.
     queue: int = 64
     # Bytes of a request's body, and seconds it may take to arrive.
     body_bytes: int = 65_536
     body_s: float = 10.0
     # Longest answer to ?wait=true.
     wait_s: float = 120.0
-    # Per client address: jobs per minute, and requests per second of any kind; 0 is no limit.
-    jobs_per_minute: float = 120.0
+    # Per client address: objects asked for per minute, and requests per second of any kind; 0 is no limit.
+    objects_per_minute: float = 120.0
     requests_per_s: float = 100.0
-    # Event streams open at a time.
+    # Event streams and waiting answers open at a time.
     streams: int = 256
     # Bytes of finished objects that are kept, and ended jobs.
     cache_bytes: int = 2 << 30
     jobs: int = 1000
+
+    @property
+    def queue_share(self) -> int:
+        """The most of the queue that one client address may have."""
+        return max(self.objects, 3 * self.queue // 4)
+
+    @property
+    def streams_share(self) -> int:
+        """The most event streams that one client address may have."""
+        return max(1, self.streams // 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +66,9 @@ class ServeConfig:
     host: str = "127.0.0.1"
     # 0: any free one.
     port: int = 8000
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    # Address under which a proxy serves it to others; https makes the session's cookie secure.
+    public_url: str = ""
     # Origins of other sites whose pages may call; none by default.
     cors: tuple[str, ...] = ()
     # Names, besides the address itself, under which browsers may reach a service without an API key.
@@ -75,11 +89,37 @@ class ServeConfig:
             )
         if self.api_key is not None and len(self.api_key) < MIN_KEY_CHARS:
             raise InputError(f"the API key has {len(self.api_key)} characters; choose {MIN_KEY_CHARS} or more")
+        # HTTP headers carry nothing else, so that such a key would always be refused.
+        key = self.api_key or ""
+        if not (key.isascii() and key.isprintable() and key == key.strip()):
+            raise InputError("the API key has characters that headers cannot carry; choose printable ASCII")
+        self._check_sites()
         for name, low, high in (("slots", 1, 256), ("mesh_threads", 1, 64), ("port", 0, 65535), ("grace_s", 0, 3600)):
             if not low <= getattr(self, name) <= high:
                 raise InputError(f"{name}={getattr(self, name)} is out of range; choose from {low} to {high}")
         if self.limits.queue < 1 or self.limits.cache_bytes < 1:
             raise InputError("the queue and the cache need room for one object at least; choose larger bounds")
+
+    def _check_sites(self) -> None:
+        if self.public_url and urlsplit(self.public_url).scheme not in {"http", "https"}:
+            raise InputError(
+                f"public_url {self.public_url!r} is no address; give for example https://objects.example.com"
+            )
+        for origin in self.cors:
+            if origin == "*" and self.api_key is None:
+                raise InputError("cors '*' lets every site use a service without an API key; name sites, or set a key")
+            if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
+                raise InputError(f"cors {origin!r} is not an origin; give for example https://objects.example.com")
+        for name in self.hosts:
+            if "/" in name or not re.fullmatch(r"[a-z0-9._-]+|\[?[0-9a-f:]+\]?", host_of(name)):
+                raise InputError(f"allow-host {name!r} is not a host name; give for example studio.local")
+
+
+def host_of(header: str) -> str:
+    """The name in a Host header or an option, without its port."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.lower() if header.count(":") > 1 else header.partition(":")[0].lower()
 
 
 def is_loopback(host: str) -> bool:

@@ -21,17 +21,22 @@ CREATE TABLE IF NOT EXISTS jobs (
 CREATE TABLE IF NOT EXISTS items (
     job TEXT NOT NULL REFERENCES jobs(id) ON DELETE CASCADE, place INTEGER NOT NULL, object TEXT NOT NULL,
     spec TEXT NOT NULL, notes TEXT NOT NULL, status TEXT NOT NULL, cached INTEGER NOT NULL, error TEXT,
-    PRIMARY KEY (job, place));
+    attempts INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (job, place));
 CREATE TABLE IF NOT EXISTS objects (
     id TEXT PRIMARY KEY, created_at REAL NOT NULL, used_at REAL NOT NULL, bytes INTEGER NOT NULL,
-    sha256 TEXT NOT NULL, about TEXT NOT NULL);
+    sha256 TEXT NOT NULL, about TEXT NOT NULL, picture_bytes INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX IF NOT EXISTS items_by_object ON items(object);
 CREATE INDEX IF NOT EXISTS jobs_by_time ON jobs(created_at);
 CREATE INDEX IF NOT EXISTS objects_by_time ON objects(created_at);
 CREATE INDEX IF NOT EXISTS objects_by_use ON objects(used_at);
 """
 # Layout of the tables; another one is refused rather than misread.
-FORMAT = 1
+FORMAT = 2
+# What format 1 lacks.
+ADDED = (
+    "ALTER TABLE items ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE objects ADD COLUMN picture_bytes INTEGER NOT NULL DEFAULT 0",
+)
 
 # Object's id, spec, notes, "live" or "done", whether from the cache.
 NewItem = tuple[str, dict[str, Any], Sequence[str], str, bool]
@@ -54,30 +59,44 @@ class Database:
             # "done" outlives a power cut.
             for line in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
                 self.connection.execute(f"PRAGMA {line}").fetchall()
-            self.connection.executescript(SCHEMA)
             found = self.connection.execute("PRAGMA user_version").fetchone()[0]
-            if found not in {0, FORMAT}:
+            if found not in {0, 1, FORMAT}:
                 raise InputError(f"{path} has format {found}, not {FORMAT}; choose another --data-dir")
-            self.connection.execute(f"PRAGMA user_version={FORMAT}")
+            self._bring_up_to_date(found)
         except sqlite3.Error as error:
             why = "another helicube serves from this folder" if "locked" in str(error) else str(error)
             raise InputError(f"{path} cannot be used ({why}); choose another --data-dir") from None
+
+    def _bring_up_to_date(self, found: int) -> None:
+        with self.change() as db:
+            for line in ADDED if found == 1 else ():
+                db.execute(line)
+            for line in SCHEMA.strip().removesuffix(";").split(";"):
+                db.execute(line)
+            db.execute(f"PRAGMA user_version={FORMAT}")
 
     def close(self) -> None:
         with self.lock:
             self.connection.close()
 
     @contextmanager
-    def change(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all or nothing, on disk when it ends."""
+    def change(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """A transaction: all or nothing.
+
+        Args:
+            durable: on disk when it ends; else a power cut, but no kill, may undo it, and nobody waits for the disk.
+        """
         with self.lock:
+            self.connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self.connection
+                self.connection.execute("COMMIT")
             except BaseException:
-                self.connection.execute("ROLLBACK")
+                # SQLite has ended it by itself after some errors, such as a full disk.
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
                 raise
-            self.connection.execute("COMMIT")
 
     def rows(self, query: str, *values: object) -> list[Row]:
         with self.lock:
@@ -91,7 +110,7 @@ class Database:
         with self.change() as db:
             db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?)", (job, now, ended, json.dumps(request)))
             db.executemany(
-                "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+                "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, NULL, 0)",
                 [
                     (job, i, key, json.dumps(spec), json.dumps(list(notes)), status, int(cached))
                     for i, (key, spec, notes, status, cached) in enumerate(items)
@@ -119,6 +138,16 @@ class Database:
         with self.change() as db:
             db.execute("UPDATE items SET object = ? WHERE job = ? AND place = ?", (key, job, place))
 
+    def begin_items(self, owners: Sequence[tuple[str, int]]) -> None:
+        """Count an attempt at items; without waiting for the disk, as only a process that dies is to be remembered."""
+        with self.change(durable=False) as db:
+            db.executemany("UPDATE items SET attempts = attempts + 1 WHERE job = ? AND place = ?", owners)
+
+    def forgive(self) -> None:
+        """Forget the attempts: the process ends of itself."""
+        with self.change(durable=False) as db:
+            db.execute("UPDATE items SET attempts = 0 WHERE status = 'live' AND attempts > 0")
+
     def end_items(self, owners: Sequence[tuple[str, int]], status: str, error: dict[str, str] | None = None) -> None:
         """Book the end of items, and of the jobs that they were the last of."""
         with self.change() as db:
@@ -131,7 +160,7 @@ class Database:
         now = time.time()
         with self.change() as db:
             db.execute(
-                "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, 0)",
                 (key, now, now, size, sha256, json.dumps(about)),
             )
             self._end(db, owners, "done", None)
@@ -177,12 +206,17 @@ class Database:
             before, before_id, limit,
         )  # fmt: skip
 
-    def known(self) -> dict[str, int]:
-        """Bytes of each object's file."""
-        return {row["id"]: row["bytes"] for row in self.rows("SELECT id, bytes FROM objects")}
+    def known(self) -> dict[str, tuple[int, int]]:
+        """Bytes of each object's mesh and of its picture."""
+        found = self.rows("SELECT id, bytes, picture_bytes FROM objects")
+        return {row["id"]: (row["bytes"], row["picture_bytes"]) for row in found}
+
+    def book_picture(self, key: str, size: int) -> None:
+        with self.change(durable=False) as db:
+            db.execute("UPDATE objects SET picture_bytes = ? WHERE id = ?", (size, key))
 
     def touch(self, key: str) -> None:
-        with self.change() as db:
+        with self.change(durable=False) as db:
             db.execute("UPDATE objects SET used_at = ? WHERE id = ?", (time.time(), key))
 
     def delete_object(self, key: str) -> None:
@@ -191,8 +225,9 @@ class Database:
 
     def total_bytes(self) -> tuple[int, int]:
         """Number of objects, and bytes of their files."""
-        row = self.rows("SELECT COUNT(*) AS n, COALESCE(SUM(bytes), 0) AS size FROM objects")[0]
+        row = self.rows("SELECT COUNT(*) AS n, COALESCE(SUM(bytes + picture_bytes), 0) AS size FROM objects")[0]
         return int(row["n"]), int(row["size"])
 
     def least_used(self, limit: int = 16) -> list[Row]:
-        return self.rows("SELECT id, bytes FROM objects ORDER BY used_at, rowid LIMIT ?", limit)
+        query = "SELECT id, bytes + picture_bytes AS bytes FROM objects ORDER BY used_at, rowid LIMIT ?"
+        return self.rows(query, limit)

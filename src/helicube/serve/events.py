@@ -26,7 +26,8 @@ def encode_event(event: str, data: object) -> bytes:
 class Stream:
     """The messages for one listener."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: str = "") -> None:
+        self.client = client
         self.messages: asyncio.Queue[Message] = asyncio.Queue(BACKLOG)
         # Messages were dropped: the listener is to look at the state itself.
         self.lagging = False
@@ -53,8 +54,12 @@ class Hub:
     def num_streams(self) -> int:
         return sum(map(len, self.streams.values()))
 
-    def open(self, topic: str) -> Stream:
-        stream = Stream()
+    def num_of(self, client: str) -> int:
+        """Streams of one client address."""
+        return sum(stream.client == client for streams in self.streams.values() for stream in streams)
+
+    def open(self, topic: str, client: str = "") -> Stream:
+        stream = Stream(client)
         self.streams[topic].add(stream)
         return stream
 

@@ -8,18 +8,19 @@ import hmac
 import json
 import math
 import time
-from collections import OrderedDict
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from helicube.serve.config import Limits, ServeConfig
+from helicube.serve.buckets import Buckets
+from helicube.serve.config import Limits, ServeConfig, host_of
 from helicube.serve.problem import ApiError
 from helicube.serve.stats import Stats
 
-__all__ = ["COOKIE", "Buckets", "Guard", "Keys"]
+__all__ = ["COOKIE", "Guard", "Keys"]
 
 COOKIE = "helicube_session"
 SESSION_S = 30 * 24 * 3600
@@ -77,41 +78,15 @@ class Keys:
         return cookie is not None and self.is_session(cookie.value)
 
 
-class Buckets:
-    """A token bucket per client address.
-
-    Args:
-        per_s: refill; 0 or less: no limit.
-        burst: size of a bucket.
-    """
-
-    def __init__(self, per_s: float, burst: float, max_clients: int = 10_000) -> None:
-        self.per_s, self.burst, self.max_clients = per_s, burst, max_clients
-        # Address to tokens left and when that was true.
-        self.left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, client: str) -> float:
-        """0 if a request may pass, or else the seconds until one may."""
-        if self.per_s <= 0:
-            return 0.0
-        now = time.monotonic()
-        tokens, then = self.left.pop(client, (self.burst, now))
-        tokens = min(self.burst, tokens + (now - then) * self.per_s)
-        passed = tokens >= 1
-        self.left[client] = (tokens - 1 if passed else tokens, now)
-        if len(self.left) > self.max_clients:
-            self.left.popitem(last=False)
-        return 0.0 if passed else (1 - tokens) / self.per_s
-
-
 class Guard:
     """ASGI middleware around the whole service."""
 
     def __init__(self, app: ASGIApp, config: ServeConfig, keys: Keys, stats: Stats) -> None:
         self.app, self.keys, self.stats, self.limits = app, keys, stats, config.limits
-        self.hosts = None if keys.needed else {"localhost", "127.0.0.1", "::1", config.host, *config.hosts}
+        named = (config.host, *config.hosts, urlsplit(config.public_url).netloc)
+        self.hosts = None if keys.needed else {"localhost", "127.0.0.1", "::1", *map(host_of, filter(None, named))}
+        self.cors = bool(config.cors)
         self.requests = Buckets(config.limits.requests_per_s, 2 * config.limits.requests_per_s)
-        self.jobs = Buckets(config.limits.jobs_per_minute / 60, max(1.0, config.limits.jobs_per_minute / 2))
         # Wrong keys: few enough that guessing is hopeless.
         self.failures = Buckets(0.5, 20)
 
@@ -144,6 +119,8 @@ class Guard:
         if self.hosts is not None and host_of(headers.get("host", "")) not in self.hosts:
             # A page of another site may point a name of its own at this machine (DNS rebinding).
             raise ApiError(421, "this name is not served; use 127.0.0.1, or allow the name with --allow-host")
+        if is_foreign(headers, path, cors=self.cors):
+            raise ApiError(403, "a page of another site asks for this; open the studio itself, or see --cors")
         if wait_s := self.requests.take(client):
             raise ApiError(429, f"too many requests; try again in {math.ceil(wait_s)} s", retry_after_s=wait_s)
         is_open = path in OPEN_EXACT or path.startswith(OPEN)
@@ -155,9 +132,8 @@ class Guard:
             # Also keeps pages of other sites out: they cannot send this type without asking first.
             if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 raise ApiError(415, "the body must be JSON; send Content-Type: application/json")
-            bucket = self.jobs if path == "/v1/objects" else self.failures if path == "/v1/session" else self.requests
-            if wait_s := bucket.take(client):
-                raise ApiError(429, f"too many requests; try again in {math.ceil(wait_s)} s", retry_after_s=wait_s)
+            if path == "/v1/session" and (wait_s := self.failures.take(client)):
+                raise ApiError(429, f"too many keys; try again in {math.ceil(wait_s)} s", retry_after_s=wait_s)
 
 
 class ClientGone(Exception):  # noqa: N818 - no error: nobody is left to be told
@@ -170,11 +146,17 @@ def method_of(scope: Scope) -> str:
     return scope["method"] if scope["method"] in known else "other"
 
 
-def host_of(header: str) -> str:
-    """The name in a Host header, without its port."""
-    if header.startswith("["):
-        return header[1:].partition("]")[0].lower()
-    return header.partition(":")[0].lower()
+def is_foreign(headers: Headers, path: str, *, cors: bool) -> bool:
+    """Whether a page of another site makes a browser ask; a link that is followed is the user's own doing.
+
+    Source: W3C, Fetch Metadata Request Headers.
+    """
+    if headers.get("sec-fetch-site") != "cross-site":
+        return False
+    if cors and headers.get("sec-fetch-mode") == "cors":
+        return False
+    # These cost seconds of work: not even for a link.
+    return headers.get("sec-fetch-dest") != "document" or path == "/plan" or path.endswith(".png")
 
 
 async def read_body(receive: Receive, headers: Headers, limits: Limits) -> Receive:

@@ -1,10 +1,12 @@
-"""Threads that turn ids into meshes beside the engine: previews before finished objects, older before newer."""
+"""Threads that turn ids into meshes beside the engine: previews before finished objects, unless those wait long."""
 
 from __future__ import annotations
 
 import itertools
+import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 
 from helicube.serve.work import Work
@@ -12,15 +14,24 @@ from helicube.serve.work import Work
 __all__ = ["MeshWorkers"]
 
 Task = Callable[[], None]
-# A coarse preview, a finer one, the finished object, the end of a thread.
-COARSE, FINER, FINAL, STOP = range(4)
+# A coarse preview, a finer one, the finished object.
+COARSE, FINER, FINAL = range(3)
+# Seconds by which a task of each kind lets newer ones of more urgent kinds pass: no kind can starve another.
+YIELD_S = (0.0, 1.0, 2.0)
+
+log = logging.getLogger(__name__)
 
 
 class MeshWorkers:
-    """A pool of threads with a queue by urgency."""
+    """A pool of threads with a queue by urgency and age.
 
-    def __init__(self, num_threads: int) -> None:
-        self.tasks: queue.PriorityQueue[tuple[int, int, Work | None, Task | None]] = queue.PriorityQueue()
+    Args:
+        failed: told of work whose task raised something.
+    """
+
+    def __init__(self, num_threads: int, failed: Callable[[Work, Exception], None]) -> None:
+        self.failed = failed
+        self.tasks: queue.PriorityQueue[tuple[float, int, Work | None, Task | None]] = queue.PriorityQueue()
         self.order = itertools.count()
         self.lock = threading.Lock()
         self.num_pending = 0
@@ -42,16 +53,16 @@ class MeshWorkers:
         return self.num_pending == 0
 
     def add(self, urgency: int, work: Work, task: Task) -> None:
-        """Run a task unless its work is cancelled by then; the task itself answers for what goes wrong in it."""
+        """Run a task unless its work is cancelled by then."""
         with self.lock:
             self.num_pending += 1
-        self.tasks.put((urgency, next(self.order), work, task))
+        self.tasks.put((time.monotonic() + YIELD_S[urgency], next(self.order), work, task))
 
     def stop(self, timeout_s: float) -> None:
         """Finish the tasks under way and no others."""
         self.stopping = True
         for _ in self.threads:
-            self.tasks.put((STOP, next(self.order), None, None))
+            self.tasks.put((0.0, next(self.order), None, None))
         for thread in self.threads:
             thread.join(timeout_s)
 
@@ -61,8 +72,18 @@ class MeshWorkers:
             if work is None or task is None or self.stopping:
                 return
             try:
-                if not work.cancelled:
-                    task()
+                self._attempt(work, task)
             finally:
                 with self.lock:
                     self.num_pending -= 1
+
+    def _attempt(self, work: Work, task: Task) -> None:
+        """The boundary: whatever goes wrong in a task ends its work, and never the thread."""
+        try:
+            if not work.cancelled:
+                task()
+        except Exception as error:  # noqa: BLE001 - see above
+            try:
+                self.failed(work, error)
+            except Exception:
+                log.exception("the failure of object %s cannot be told", work.key)

@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import re
+import secrets
 from collections.abc import Container
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from helicube.geometry.mesh import Mesh
 __all__ = ["ObjectFiles"]
 
 KEY = re.compile(r"[0-9a-f]{32}")
+# What this class writes: finished files, and parts that a killed process left.
+OURS = re.compile(r"([0-9a-f]{32})\.(npz|png)|\.[0-9a-f]{32}\.(npz|png)\.part(\.[0-9a-f]{8})?")
 PARTS = ("vertices", "faces", "vertex_colors", "vertex_normals")
 
 
@@ -39,21 +42,37 @@ class ObjectFiles:
         assert KEY.fullmatch(key), f"{key!r} is not an object's id"
         return self.folder / f"{key}.{ending}"
 
-    def write(self, key: str, mesh: Mesh) -> tuple[int, str]:
-        """Bytes and SHA-256 of the file, which is on disk when this returns."""
+    @property
+    def is_empty(self) -> bool:
+        return next(self.folder.iterdir(), None) is None
+
+    def stage(self, key: str, mesh: Mesh) -> tuple[Path, int, str]:
+        """Write a mesh to disk under a passing name; that name, its bytes and its SHA-256. See `place`."""
         buffer = io.BytesIO()
         arrays = {name: value for name in PARTS if (value := getattr(mesh, name)) is not None}
         np.savez(buffer, allow_pickle=False, **arrays)
         data = buffer.getvalue()
-        self.write_bytes(self.path(key), data)
-        return len(data), hashlib.sha256(data).hexdigest()
+        return self._write(self.path(key), data), len(data), hashlib.sha256(data).hexdigest()
 
     def write_bytes(self, path: Path, data: bytes) -> None:
-        passing = path.with_name(f".{path.name}.part")
-        with passing.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        self.place(self._write(path, data), path)
+
+    @staticmethod
+    def _write(path: Path, data: bytes) -> Path:
+        # Two threads may make the same object: one for a job that was cancelled since.
+        passing = path.with_name(f".{path.name}.part.{secrets.token_hex(4)}")
+        try:
+            with passing.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            passing.unlink(missing_ok=True)
+            raise
+        return passing
+
+    def place(self, passing: Path, path: Path) -> None:
+        """Give a file its name, for good when this returns."""
         passing.replace(path)
         if hasattr(os, "O_DIRECTORY"):
             # The name too is to outlive a power cut.
@@ -64,10 +83,14 @@ class ObjectFiles:
                 os.close(folder)
 
     def read(self, key: str, sha256: str) -> Mesh | None:
-        """The mesh, or None if its file is missing or not what was written."""
+        """The mesh, or None if its file is missing or not what was written.
+
+        Raises:
+            OSError: the file may be sound, but cannot be read now.
+        """
         try:
             data = self.path(key).read_bytes()
-        except OSError:
+        except FileNotFoundError:
             return None
         if hashlib.sha256(data).hexdigest() != sha256:
             return None
@@ -78,16 +101,21 @@ class ObjectFiles:
         for ending in ("npz", "png"):
             self.path(key, ending).unlink(missing_ok=True)
 
-    def size(self, key: str) -> int:
-        """Bytes of the file, −1 if there is none."""
+    def size(self, key: str, ending: str = "npz") -> int:
+        """Bytes of the file, −1 if there is none.
+
+        Raises:
+            OSError: nothing can be said of it.
+        """
         try:
-            return self.path(key).stat().st_size
-        except OSError:
+            return self.path(key, ending).stat().st_size
+        except FileNotFoundError:
             return -1
 
     def sweep(self, known: Container[str]) -> int:
-        """Delete whatever a killed process left: parts, and files without a row; how many."""
-        left = [p for p in self.folder.iterdir() if p.name.startswith(".") or p.stem not in known]
+        """Delete what a killed process left, and no file of anyone else: parts, and files without a row; how many."""
+        ours = [(path, match) for path in self.folder.iterdir() if (match := OURS.fullmatch(path.name))]
+        left = [path for path, match in ours if match[1] not in known]
         for path in left:
             path.unlink(missing_ok=True)
         return len(left)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import tempfile
-import threading
 from pathlib import Path
 
 from helicube.errors import InputError
@@ -28,10 +27,9 @@ def plan_names() -> dict[str, list[str]]:
 
 
 class Plans:
-    """Searches one at a time (each takes all cores), and keeps the latest pages."""
+    """Searches, each of which takes all cores, and keeps the latest pages."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.pages = ByteCache(16 << 20)
 
     def page(self, model: str, gpu: str, max_gpus: int, context: int) -> str:
@@ -44,13 +42,15 @@ class Plans:
         for what, name, known in (("model", model, names["models"]), ("GPU", gpu, names["gpus"])):
             if name not in known:
                 raise InputError(f"{what} {name!r} is unknown; did you mean {nearest_names(name, known)}?")
-        with self.lock:
-            key = (model, gpu, max_gpus, context)
-            found = self.pages.get(key)
-            if found is None:
-                found = search(model, gpu, max_gpus, context)
-                self.pages.put(key, found)
+        key = (model, gpu, max_gpus, context)
+        found = self.pages.get(key)
+        if found is None:
+            found = search(model, gpu, max_gpus, context)
+            self.pages.put(key, found)
         return found.decode()
+
+    def has(self, model: str, gpu: str, max_gpus: int, context: int) -> bool:
+        return self.pages.get((model, gpu, max_gpus, context)) is not None
 
 
 def search(model: str, gpu: str, max_gpus: int, context: int) -> bytes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["CODES", "ApiError", "gone", "not_found"]
+__all__ = ["CODES", "ApiError", "gone", "not_found", "unreadable"]
 
 # Code of each status where nothing more is known.
 CODES = {
     400: "invalid_request",
     401: "unauthorized",
+    403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
     408: "timeout",
@@ -55,3 +56,8 @@ def not_found(what: str, name: str) -> ApiError:
 
 def gone(name: str) -> ApiError:
     return ApiError(410, f"object {name} was removed to keep the cache within its bound; ask for it again")
+
+
+def unreadable(name: str, error: OSError) -> ApiError:
+    text = f"object {name} cannot be read now ({error.strerror or error}); try again in a moment"
+    return ApiError(503, text, code="unreadable", retry_after_s=5)

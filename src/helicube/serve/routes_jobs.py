@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
@@ -42,11 +42,16 @@ def job_routes(service: Service) -> APIRouter:
     )  # fmt: skip
     async def create(
         request: ObjectRequest,
+        http: Request,
         wait: Annotated[bool, Query(description="Answer when the job has ended.")] = False,
     ) -> JSONResponse:
         check_limits(request, service.config.limits)
-        job = await run_in_threadpool(lambda: service.submit(request.as_dict, specs_of(request)))
-        view = await (wait_for_end(service, job) if wait else run_in_threadpool(find, service, job))
+        client, specs = client_of(http), specs_of(request)
+        if wait:
+            refuse_listener(service, client)
+        charge(service, client, len(specs))
+        job = await run_in_threadpool(lambda: service.submit(request.as_dict, specs, client))
+        view = await (wait_for_end(service, job, client) if wait else run_in_threadpool(find, service, job))
         status = 202 if view["ended_at"] is None else 200
         return JSONResponse(view, status_code=status, headers={"Location": f"/v1/jobs/{job}"})
 
@@ -60,8 +65,11 @@ def job_routes(service: Service) -> APIRouter:
         return JSONResponse(find(service, job))
 
     @router.delete("/jobs/{job}", summary="Cancel or forget a job", status_code=204, responses=errors(404, 422))
-    def remove(job: Id) -> Response:
-        service.remove_job(job)
+    def remove(
+        job: Id,
+        forget: Annotated[bool, Query(description="Forget the job if it has ended; false: only ever cancel.")] = True,
+    ) -> Response:
+        service.remove_job(job, forget=forget)
         return Response(status_code=204)
 
     @router.get(
@@ -69,11 +77,11 @@ def job_routes(service: Service) -> APIRouter:
         responses={200: {"content": {"text/event-stream": {}}, "description": "See docs/studio.md."},
                    **errors(404, 422, 503)},
     )  # fmt: skip
-    async def events(job: Id) -> StreamingResponse:
-        if service.hub.num_streams >= service.config.limits.streams:
-            raise ApiError(503, "too many listeners; poll the job instead", code="busy", retry_after_s=5)
+    async def events(job: Id, http: Request) -> StreamingResponse:
+        client = client_of(http)
+        refuse_listener(service, client)
         # Before the state is looked at, so that nothing falls between.
-        stream = service.hub.open(job)
+        stream = service.hub.open(job, client)
         try:
             first = await run_in_threadpool(find, service, job)
         except BaseException:
@@ -93,6 +101,32 @@ def job_routes(service: Service) -> APIRouter:
         return Response(data, media_type="model/gltf-binary", headers={"Cache-Control": "private, max-age=600"})
 
     return router
+
+
+def client_of(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def charge(service: Service, client: str, num_objects: int) -> None:
+    """Book objects against a client's rate.
+
+    Raises:
+        ApiError: it asks for too many (429).
+    """
+    if wait_s := service.rate.take(client, num_objects):
+        text = f"more than {service.config.limits.objects_per_minute:g} objects a minute; try again in {wait_s:.0f} s"
+        raise ApiError(429, text, retry_after_s=wait_s)
+
+
+def refuse_listener(service: Service, client: str) -> None:
+    """Do nothing if there is room for one more stream or waiting request.
+
+    Raises:
+        ApiError: too many are open, in all or of this client (503).
+    """
+    limits, hub = service.config.limits, service.hub
+    if hub.num_streams >= limits.streams or hub.num_of(client) >= limits.streams_share:
+        raise ApiError(503, "too many listeners; poll the job instead", code="busy", retry_after_s=5)
 
 
 def find(service: Service, job: str) -> Json:
@@ -127,7 +161,7 @@ async def watch(service: Service, job: str, stream: Stream, first: Json) -> Asyn
         yield encode_event("end", first)
         return
     status, event = first["status"], ""
-    while event not in {"end", "closing"}:
+    while event not in {"end", "closing", "gone"}:
         try:
             event, data = await asyncio.wait_for(stream.messages.get(), KEEP_ALIVE_S)
         except TimeoutError:
@@ -142,21 +176,19 @@ async def watch(service: Service, job: str, stream: Stream, first: Json) -> Asyn
         yield encode_event(event, data)
 
 
-async def wait_for_end(service: Service, job: str) -> Json:
+async def wait_for_end(service: Service, job: str, client: str = "") -> Json:
     """The job when it has ended, or as it stands when the wait is over or the service stops."""
-    stream = service.hub.open(job)
+    stream = service.hub.open(job, client)
     try:
         until = time.monotonic() + service.config.limits.wait_s
-        view = await run_in_threadpool(find, service, job)
-        while view["ended_at"] is None and (left := until - time.monotonic()) > 0:
+        view, event = await run_in_threadpool(find, service, job), ""
+        while view["ended_at"] is None and event not in {"closing", "late"}:
             try:
-                event, _ = await asyncio.wait_for(stream.messages.get(), left)
+                event, _ = await asyncio.wait_for(stream.messages.get(), max(0.0, until - time.monotonic()))
             except TimeoutError:
-                break
-            if event in {"end", "closing"}:
+                event = "late"
+            if event in {"end", "closing", "gone", "late"}:
                 view = await run_in_threadpool(find, service, job)
-                if event == "closing":
-                    break
         return view
     finally:
         service.hub.close(job, stream)

@@ -7,8 +7,10 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 
 from helicube.serve.answers import errors
+from helicube.serve.one_at_a_time import OneAtATime
 from helicube.serve.routes_jobs import Id
 from helicube.serve.schema import ObjectBody, ObjectList
 from helicube.serve.service import Service
@@ -31,6 +33,7 @@ FILE: dict[int | str, dict[str, Any]] = {
 def object_routes(service: Service) -> APIRouter:
     """The routes under /v1/objects, but for POST."""
     router = APIRouter(prefix="/v1/objects", tags=["objects"])
+    pictures = OneAtATime("pictures", max_waiting=32)
 
     @router.get("", summary="Finished objects, newest first", responses=errors(422))
     def objects(
@@ -45,26 +48,29 @@ def object_routes(service: Service) -> APIRouter:
 
     @router.get(
         "/{object_id}.{ending}", summary="An object as a file", response_class=Response,
-        responses={**FILE, **errors(404, 410, 422, 501)},
+        responses={**FILE, **errors(404, 410, 422, 501, 503)},
     )  # fmt: skip
-    def file(
+    async def file(
         object_id: Id,
         ending: Annotated[Ending, Path()],
         request: Request,
         download: Annotated[bool, Query(description="Name the file after the prompt.")] = False,
     ) -> Response:
-        row = service.store.row(object_id)
+        row = await run_in_threadpool(service.store.row, object_id)
         etag = f'"{row["sha256"][:24]}-{ending}"'
         headers = {"ETag": etag, "Cache-Control": "private, max-age=31536000, immutable"}
         if etag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
-        data = service.store.file(object_id, ending)
+        renders = ending == "png" and not service.store.has_picture(object_id)
+        run = pictures.run if renders else run_in_threadpool
+        data = await run(lambda: service.store.file(object_id, ending))
         if download:
             headers["Content-Disposition"] = f'attachment; filename="{file_name(row, ending)}"'
         if ending == "json":
             headers["Vary"] = "Accept-Encoding"
             if "gzip" in request.headers.get("accept-encoding", ""):
-                data, headers["Content-Encoding"] = gzip.compress(data, 5, mtime=0), "gzip"
+                data = await run_in_threadpool(gzip.compress, data, 5, mtime=0)
+                headers["Content-Encoding"] = "gzip"
         return Response(data, media_type=ENDINGS[ending], headers=headers)
 
     @router.get("/{object_id}", summary="An object", response_model=ObjectBody, responses=errors(404, 422))

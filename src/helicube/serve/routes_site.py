@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.concurrency import run_in_threadpool
 
 from helicube import __version__
 from helicube.errors import InputError
@@ -14,6 +15,7 @@ from helicube.models.cube.text import MAX_PROMPT_CHARS
 from helicube.serve.answers import errors
 from helicube.serve.config import QUALITIES
 from helicube.serve.guard import COOKIE, SESSION_S, Keys
+from helicube.serve.one_at_a_time import OneAtATime
 from helicube.serve.page_files import PageFiles, content_policy
 from helicube.serve.plan_page import Plans, error_page, plan_names
 from helicube.serve.problem import ApiError, not_found
@@ -30,6 +32,7 @@ def site_routes(service: Service) -> APIRouter:
     """The page and what it shows besides objects."""
     router = APIRouter(tags=["page"])
     pages, plans = PageFiles(reload=service.config.reload_page), Plans()
+    searches = OneAtATime("searches", max_waiting=4)
     module = ROBLOX.read_bytes()
 
     @router.get("/", include_in_schema=False)
@@ -57,8 +60,8 @@ def site_routes(service: Service) -> APIRouter:
         return PlanNames.model_validate(plan_names())
 
     @router.get("/plan", summary="The planner's frontier as a page", response_class=HTMLResponse,
-                responses={200: HTML, **errors(), 422: HTML})  # fmt: skip
-    def plan(
+                responses={200: HTML, **errors(503), 422: HTML})  # fmt: skip
+    async def plan(
         model: Annotated[str, Query(max_length=100)] = "deepseek-r1",
         gpu: Annotated[str, Query(max_length=100)] = "gb200",
         max_gpus: Annotated[int, Query(ge=1, le=512)] = 64,
@@ -66,7 +69,8 @@ def site_routes(service: Service) -> APIRouter:
     ) -> HTMLResponse:
         status = 200
         try:
-            text = plans.page(model, gpu, max_gpus, context)
+            run = run_in_threadpool if plans.has(model, gpu, max_gpus, context) else searches.run
+            text = await run(lambda: plans.page(model, gpu, max_gpus, context))
         except InputError as error:
             status, text = 422, error_page(str(error))
         headers = {"Content-Security-Policy": content_policy(text, "'self'"), "X-Frame-Options": "SAMEORIGIN",
@@ -105,8 +109,10 @@ def state_routes(service: Service, keys: Keys) -> APIRouter:
         if not keys.needed or not keys.is_key(body.api_key):
             raise ApiError(401, "the API key is not the service's; ask whoever runs it")
         answer = Response(status_code=204)
+        # A proxy that adds TLS speaks plain HTTP to this process.
+        secure = request.url.scheme == "https" or service.config.public_url.startswith("https:")
         answer.set_cookie(COOKIE, keys.session(), max_age=SESSION_S, httponly=True, samesite="strict",
-                          secure=request.url.scheme == "https")  # fmt: skip
+                          secure=secure)  # fmt: skip
         return answer
 
     @router.delete("/v1/session", summary="Sign a browser out", status_code=204, responses=errors())

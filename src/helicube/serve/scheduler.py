@@ -3,6 +3,7 @@ served."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -14,10 +15,12 @@ from numpy.typing import NDArray
 
 from helicube.engine.engine import Engine
 from helicube.engine.request import Request, Result
-from helicube.errors import DecodeError, HelicubeError
+from helicube.errors import DecodeError
 from helicube.serve.work import Work
 
 __all__ = ["Listener", "Scheduler"]
+
+log = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
@@ -108,16 +111,36 @@ class Scheduler:
                     self.wake.wait()
                 if self.stopping:
                     return
-            self._free_cancelled()
-            self._fill()
-            if self.running:
-                self._step()
+            try:
+                self._free_cancelled()
+                self._fill()
+                if self.running:
+                    self._step()
+            except Exception as error:  # noqa: BLE001 - the boundary: whatever goes wrong, the thread goes on
+                # A step that failed says nothing about which object was to blame: all of the batch end.
+                self._end_batch(error)
 
     def _free_cancelled(self) -> None:
         for handle, work in list(self.running.items()):
             if work.cancelled:
-                self.engine.leave(handle)
                 del self.running[handle]
+                self.engine.leave(handle)
+
+    def _end_batch(self, error: Exception) -> None:
+        log.error("a step failed", exc_info=error)
+        for handle, work in list(self.running.items()):
+            del self.running[handle]
+            try:
+                self.engine.leave(handle)
+            except Exception:
+                log.exception("slot of object %s cannot be freed", work.key)
+            self._fail(work, error)
+
+    def _fail(self, work: Work, error: Exception) -> None:
+        try:
+            self.listener.failed(work, error)
+        except Exception:
+            log.exception("the failure of object %s cannot be told", work.key)
 
     def _fill(self) -> None:
         while self.engine.has_room:
@@ -132,23 +155,15 @@ class Scheduler:
         try:
             request = work.request or self.prepare(work)
             handle = self.engine.join(request)
-        except (HelicubeError, RuntimeError, ValueError) as error:
-            self.listener.failed(work, error)
+        except Exception as error:  # noqa: BLE001 - only this object is to blame
+            self._fail(work, error)
             return
         work.handle, work.status, work.joined_s = handle, "decoding", time.monotonic()
         self.running[handle] = work
         self.listener.joined(work)
 
     def _step(self) -> None:
-        try:
-            results = self.engine.step()
-        except (HelicubeError, RuntimeError, ValueError) as error:
-            # A step that failed says nothing about which object was to blame: all of the batch end, the engine goes on.
-            for handle, work in list(self.running.items()):
-                self.engine.leave(handle)
-                del self.running[handle]
-                self.listener.failed(work, error)
-            return
+        results = self.engine.step()
         now, batch = time.monotonic(), len(self.running)
         fed = {slot.handle: slot.num_fed for slot in self.engine.slots}
         for handle, work in self.running.items():
@@ -163,10 +178,9 @@ class Scheduler:
         for handle, result in results.items():
             work = self.running.pop(handle)
             if result.finish == "error":
-                self.listener.failed(work, DecodeError(result.error))
+                self._fail(work, DecodeError(result.error))
             elif not work.cancelled:
-                work.ids = np.asarray(result.ids.numpy(), dtype=np.int64)
-                self.listener.decoded(work)
+                self._decoded(work, result)
         for slot in self.engine.slots:
             work, needed = self.running[slot.handle], self.num_shape_ids
             if needed is not None and not work.shape_told and slot.num_fed >= needed:
@@ -174,3 +188,10 @@ class Scheduler:
                 chosen = self.engine.chosen(slot.handle)[:needed]
                 self.listener.shape_known(work, np.array(chosen, dtype=np.int64))
             self.listener.stepped(work)
+
+    def _decoded(self, work: Work, result: Result) -> None:
+        try:
+            work.ids = np.asarray(result.ids.numpy(), dtype=np.int64)
+            self.listener.decoded(work)
+        except Exception as error:  # noqa: BLE001 - it has left the batch, so that nothing else would end it
+            self._fail(work, error)

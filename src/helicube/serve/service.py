@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import json
+import logging
 import secrets
+import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helicube.engine.request import Request
-from helicube.errors import HelicubeError, InputError
+from helicube.errors import GeometryError, HelicubeError, InputError
 from helicube.geometry.export import encode
 from helicube.pipelines.object_steps import ObjectSteps, fingerprint
 from helicube.pipelines.text_to_shape import TextToShape
+from helicube.serve.admission import refuse_beyond_the_queue
+from helicube.serve.buckets import Buckets
 from helicube.serve.byte_cache import ByteCache
 from helicube.serve.config import ServeConfig
 from helicube.serve.database import NewItem
 from helicube.serve.events import Hub
 from helicube.serve.mesh_workers import COARSE, FINAL, FINER, MeshWorkers
-from helicube.serve.problem import ApiError, not_found
+from helicube.serve.problem import not_found
 from helicube.serve.scheduler import Scheduler
 from helicube.serve.stats import Stats
 from helicube.serve.store import Store
+from helicube.serve.teller import Teller
 from helicube.serve.view import View
 from helicube.serve.work import ObjectSpec, Owner, Work
 
@@ -33,6 +38,10 @@ __all__ = ["Service"]
 # Bytes of previews, least seconds between two tellings of progress, and finished meshes waiting above which the finer
 # preview is left out.
 PREVIEW_BYTES, TELL_S, BUSY_MESHES = 64 << 20, 0.1, 4
+# Processes that may die under an object before it is given up.
+MAX_ATTEMPTS = 3
+
+log = logging.getLogger(__name__)
 
 
 class Service:
@@ -50,80 +59,112 @@ class Service:
         self.config, self.steps = config, ObjectSteps(pipeline)
         self.model_name, self.model_id = pipeline.model.name, fingerprint(pipeline)
         self.hub, self.stats = Hub(), Stats()
+        per_minute = config.limits.objects_per_minute
+        self.rate = Buckets(per_minute / 60, per_minute / 2)
         self.store = Store(config.data_dir, config.limits.cache_bytes)
         self.previews = ByteCache(PREVIEW_BYTES)
         # Guards the work under way together with its rows, so that neither is seen without the other.
         self.lock = threading.RLock()
         self.works: dict[str, Work] = {}
         self.stopping = False
+        self.hurried = threading.Event()
+        # Ends that the disk did not take, such as when it was full; booked as soon as it does.
+        self.unbooked: list[tuple[list[Owner], dict[str, str]]] = []
         self.drainer = threading.Thread(target=self._drain, name="helicube-drain", daemon=True)
         engine = pipeline.engine(config.slots, True)
         self.scheduler = Scheduler(engine, self, self._prepare, self.steps.num_shape_ids)
-        self.meshes = MeshWorkers(config.mesh_threads)
+        self.meshes = MeshWorkers(config.mesh_threads, self.failed)
         self.view = View(self)
+        self.teller = Teller(self)
 
     # Life.
 
     def start(self) -> None:
         """Take up what an earlier process left unfinished, and begin."""
         for row in self.store.database.unfinished():
+            if row["attempts"] >= MAX_ATTEMPTS:
+                self._give_up((row["job"], row["place"]))
+                continue
             spec = ObjectSpec.from_dict(json.loads(row["spec"]))
             key = spec.key(self.model_id)
             if key != row["object"]:
                 # Another model, or another version of helicube.
                 self.store.database.rename_item(row["job"], row["place"], key)
-            self._add((row["job"], row["place"]), key, spec, None, tuple(json.loads(row["notes"])))
+            self._add((row["job"], row["place"]), self._work(key, spec, None, json.loads(row["notes"])))
         self.meshes.start()
         self.scheduler.start()
 
+    def _give_up(self, owner: Owner) -> None:
+        text = f"the service died {MAX_ATTEMPTS} times while it made this object; ask again, or report the prompt"
+        log.error("job %s, object %d: %s", *owner, text)
+        self.store.database.end_items([owner], "failed", {"code": "crashed", "message": text})
+        self.stats.ended("failed")
+
     @property
     def is_sound(self) -> bool:
-        return self.scheduler.is_sound and self.meshes.is_sound
+        return self.scheduler.is_sound and self.meshes.is_sound and not self.unbooked
 
-    def begin_stop(self) -> None:
-        """Take no more jobs, and let what is in the slots finish; listeners are then told to go."""
+    def begin_stop(self, on_drained: Callable[[], None] = lambda: None) -> None:
+        """Take no more jobs, and let what is in the slots finish; listeners are then told to go.
+
+        Args:
+            on_drained: called on another thread when that is done, or the grace is over.
+        """
         if not self.stopping:
-            self.stopping = True
+            self.stopping, self.on_drained = True, on_drained
             self.drainer.start()
 
     def _drain(self) -> None:
+        log.info("stopping: %d objects in slots, %d wait", len(self.scheduler.running), self.scheduler.num_waiting)
         self.scheduler.drain()
         self._wait_until_idle()
         self.hub.publish_all("closing", {})
+        self.on_drained()
 
     def _wait_until_idle(self) -> None:
         until = time.monotonic() + self.config.grace_s
         while time.monotonic() < until and not (self.scheduler.is_idle and self.meshes.is_idle):
-            time.sleep(0.02)
+            if self.hurried.wait(0.02):
+                return
+
+    def hurry(self) -> None:
+        """Told to stop a second time: wait for nothing."""
+        self.hurried.set()
 
     def stop(self) -> None:
         """End all threads. What is unfinished keeps its rows, and starts again with the next process."""
         self.begin_stop()
         self.drainer.join()
-        self.scheduler.stop(timeout_s=5.0)
-        self.meshes.stop(timeout_s=5.0)
+        timeout_s = 0.0 if self.hurried.is_set() else 5.0
+        self.scheduler.stop(timeout_s)
+        self.meshes.stop(timeout_s)
+        self.store.database.forgive()
         self.store.close()
 
     # Requests.
 
-    def submit(self, request: dict[str, object], specs: Sequence[ObjectSpec]) -> str:
+    def submit(self, request: dict[str, object], specs: Sequence[ObjectSpec], client: str = "") -> str:
         """Accept a job; its id. All of it is on disk when this returns.
+
+        Args:
+            client: whose share of the queue it takes.
 
         Raises:
             PromptError: a prompt that the model cannot read.
-            ApiError: the queue is full (429), or the service stops (503).
+            ApiError: the queue is full (429), or the service stops or is broken (503).
         """
         keys = [spec.key(self.model_id) for spec in specs]
         # Twice: before the prompts are encoded, which a flood should not cause, and when it counts.
-        self._refuse_beyond_the_queue(keys)
+        refuse_beyond_the_queue(self, keys, client)
         fresh: dict[str, tuple[Request, tuple[str, ...]]] = {}
         for key, spec in zip(keys, specs, strict=True):
             if key not in fresh and key not in self.works and not self.store.has(key):
                 fresh[key] = self.steps.request(spec.prompt, spec.sampling, spec.box)
         job = secrets.token_hex(16)
         with self.lock:
-            self._refuse_beyond_the_queue(keys)
-            self._accept(job, request, dict(enumerate(zip(keys, specs, strict=True))), fresh)
+            refuse_beyond_the_queue(self, keys, client)
+            self._accept(job, request, dict(enumerate(zip(keys, specs, strict=True))), fresh, client)
+        log.info("job %s: %d objects", job, len(specs))
         self.store.database.prune_jobs(self.config.limits.jobs)
         return job
 
@@ -133,6 +174,7 @@ class Service:
         request: dict[str, object],
         wanted: dict[int, tuple[str, ObjectSpec]],
         fresh: dict[str, tuple[Request, tuple[str, ...]]],
+        client: str,
     ) -> None:
         cached = {key for key, _ in wanted.values() if self.store.has(key)}
         notes = {key: fresh[key][1] if key in fresh else self._notes(key) for key, _ in wanted.values()}
@@ -146,18 +188,9 @@ class Service:
                 self.store.database.touch(key)
                 self.stats.ended("cached")
             else:
-                self._add((job, place), key, spec, fresh[key][0] if key in fresh else None, notes[key])
-
-    def _refuse_beyond_the_queue(self, keys: Sequence[str]) -> None:
-        if self.stopping:
-            raise ApiError(503, "the service is stopping; try again in a moment", retry_after_s=5)
-        num_new = len({key for key in keys if key not in self.works and not self.store.has(key)})
-        waiting, limit = self.scheduler.num_waiting, self.config.limits.queue
-        if num_new and waiting + num_new > limit:
-            each_s = self.stats.median("object_s") or 2.0
-            wait_s = max(1.0, min(60.0, each_s * (1 + waiting / self.config.slots)))
-            text = f"{waiting} objects wait already and at most {limit} may; try again in {wait_s:.0f} s"
-            raise ApiError(429, text, code="queue_full", retry_after_s=wait_s)
+                work = self._work(key, spec, fresh[key][0] if key in fresh else None, notes[key])
+                work.client = client
+                self._add((job, place), work)
 
     def _notes(self, key: str) -> tuple[str, ...]:
         if key in self.works:
@@ -165,21 +198,25 @@ class Service:
         row = self.store.database.object(key)
         return () if row is None else tuple(json.loads(row["about"])["notes"])
 
-    def _add(self, owner: Owner, key: str, spec: ObjectSpec, request: Request | None, notes: tuple[str, ...]) -> None:
+    def _add(self, owner: Owner, work: Work) -> None:
         """Queue an object, or join those who wait for it already."""
-        if key in self.works:
-            self.works[key].owners.append(owner)
-            return
-        work = Work(key=key, spec=spec, num_tokens=self.steps.num_tokens, request=request, notes=notes, owners=[owner])
-        self.works[key] = work
-        self.scheduler.add(work)
+        known = self.works.setdefault(work.key, work)
+        known.owners.append(owner)
+        if known is work:
+            self.scheduler.add(work)
+
+    def _work(self, key: str, spec: ObjectSpec, request: Request | None, notes: Sequence[str]) -> Work:
+        return Work(key=key, spec=spec, num_tokens=self.steps.num_tokens, request=request, notes=tuple(notes))
 
     def _prepare(self, work: Work) -> Request:
         request, work.notes = self.steps.request(work.spec.prompt, work.spec.sampling, work.spec.box)
         return request
 
-    def remove_job(self, job: str) -> None:
+    def remove_job(self, job: str, *, forget: bool = True) -> None:
         """Cancel a job that is under way, its slots freed before the next step; forget one that has ended.
+
+        Args:
+            forget: False leaves one that has ended as it is.
 
         Raises:
             ApiError: there is no such job (404).
@@ -189,7 +226,9 @@ class Service:
             if row is None:
                 raise not_found("job", job)
             if row["ended_at"] is not None:
-                self.store.database.delete_job(job)
+                if forget:
+                    self.store.database.delete_job(job)
+                    self.hub.publish(job, "gone", {})
                 return
             places = [item["place"] for item in self.store.database.items(job) if item["status"] == "live"]
             self.store.database.end_items([(job, place) for place in places], "cancelled")
@@ -200,7 +239,7 @@ class Service:
                     work.cancelled = True
                     del self.works[work.key]
                     self.scheduler.cancel(work)
-        self._tell_end([job])
+        self.teller.end([job])
 
     def delete_object(self, key: str) -> None:
         """Delete a finished object and its files.
@@ -214,7 +253,11 @@ class Service:
     # What the engine's thread reports.
 
     def joined(self, work: Work) -> None:
-        self._tell_objects(work)
+        try:
+            self.store.database.begin_items(work.owners)
+        except sqlite3.Error as error:
+            log.warning("the attempt at object %s cannot be counted (%s)", work.key, error)
+        self.teller.live(work)
 
     def stepped(self, work: Work) -> None:
         if not work.told_s:
@@ -223,7 +266,7 @@ class Service:
             return
         work.told_s = work.last_token_s
         for job, place in work.owners:
-            self._tell_progress(work, job, place, None)
+            self.teller.progress(work, job, place, None)
 
     def shape_known(self, work: Work, ids: NDArray[np.int64]) -> None:
         self.meshes.add(COARSE, work, lambda: self._preview(work, ids, 0))
@@ -236,7 +279,7 @@ class Service:
         if self.meshes.num_pending < BUSY_MESHES:
             self.meshes.add(FINER, work, lambda: self._preview(work, ids, 1))
         self.meshes.add(FINAL, work, lambda: self._finish(work, ids))
-        self._tell_objects(work)
+        self.teller.live(work)
 
     def failed(self, work: Work, error: Exception) -> None:
         """Book an object that came to nothing."""
@@ -245,14 +288,30 @@ class Service:
             text = str(error)
         else:
             code, text = "internal", f"the object could not be made ({type(error).__name__}); report it with its prompt"
+        log.warning("object %s failed", work.key, exc_info=None if isinstance(error, HelicubeError) else error)
         with self.lock:
-            if work.cancelled:
+            if work.cancelled or self.works.get(work.key) is not work:
                 return
-            self.store.database.end_items(work.owners, "failed", {"code": code.lower(), "message": text})
+            self._book_failure(work.owners, {"code": code.lower(), "message": text})
             del self.works[work.key]
             self.stats.ended("failed")
-        self._tell_objects(work)
-        self._tell_end(job for job, _ in work.owners)
+        self.teller.objects(work)
+        self.teller.end(job for job, _ in work.owners)
+
+    def _book_failure(self, owners: list[Owner], error: dict[str, str]) -> None:
+        try:
+            self.store.database.end_items(owners, "failed", error)
+        except sqlite3.Error as cause:
+            log.error("the end of %d objects cannot be written (%s)", len(owners), cause)
+            self.unbooked.append((owners, error))
+
+    def book_again(self) -> None:
+        """Try to write what the disk did not take before."""
+        with self.lock:
+            again, self.unbooked = self.unbooked, []
+            for owners, error in again:
+                self._book_failure(owners, error)
+        self.teller.end(job for owners, _ in again for job, _ in owners)
 
     # What the mesh threads do.
 
@@ -260,8 +319,11 @@ class Service:
         try:
             mesh = self.steps.preview(ids, work.spec.box, work.spec.mesh_options, level)
             data = encode(mesh, "glb", name=work.spec.prompt[:60])[""]
-        except (HelicubeError, RuntimeError, ValueError):
+        except GeometryError:
             # A field that has no surface yet may have one with all ids; the finished object says what is wrong.
+            return
+        except Exception:
+            log.exception("no preview of object %s", work.key)
             return
         elapsed_s = time.monotonic() - work.queued_s
         self.previews.put((work.key, level), data)
@@ -272,42 +334,20 @@ class Service:
             self.hub.publish(job, "preview", {"index": place, **self.view.preview(job, place, work)})
 
     def _finish(self, work: Work, ids: NDArray[np.int64]) -> None:
+        mesh = self.steps.mesh(ids, work.spec.box, work.spec.mesh_options)
+        about = self.view.about(work, mesh, self.model_name)
+        # The slow part, before the lock.
+        staged = self.store.files.stage(work.key, mesh)
         try:
-            mesh = self.steps.mesh(ids, work.spec.box, work.spec.mesh_options)
-            about = self.view.about(work, mesh, self.model_name)
             with self.lock:
                 if work.cancelled:
                     return
-                self.store.finish(work.key, mesh, about, work.owners)
+                self.store.finish(work.key, staged, about, work.owners)
                 del self.works[work.key]
-        except (HelicubeError, RuntimeError, ValueError, OSError, MemoryError) as error:
-            self.failed(work, error)
-            return
+        finally:
+            staged[0].unlink(missing_ok=True)
         self.stats.observe("object_s", about["times"]["total_s"])
         self.stats.ended("done")
-        self._tell_objects(work)
-        self._tell_end(job for job, _ in work.owners)
+        self.teller.objects(work)
+        self.teller.end(job for job, _ in work.owners)
         self.store.trim(work.key)
-
-    # What listeners hear.
-
-    def tell_positions(self) -> None:
-        """Tell the listeners of queued objects how many are before each."""
-        positions = self.scheduler.positions()
-        for work in list(self.works.values()):
-            if work.key in positions:
-                for job, place in list(work.owners):
-                    self._tell_progress(work, job, place, positions[work.key])
-
-    def _tell_progress(self, work: Work, job: str, place: int, position: int | None) -> None:
-        self.hub.publish(job, "progress", {"index": place, **work.progress, "queue_position": position})
-
-    def _tell_objects(self, work: Work) -> None:
-        for job, place in work.owners:
-            if self.hub.listens(job) and (view := self.view.job(job)) is not None:
-                self.hub.publish(job, "object", view["objects"][place])
-
-    def _tell_end(self, jobs: Iterable[str]) -> None:
-        for job in set(jobs):
-            if self.hub.listens(job) and (view := self.view.job(job)) is not None and view["ended_at"] is not None:
-                self.hub.publish(job, "end", view)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +29,11 @@ class StartOptions:
     api_key_file: Path | None
     allow_host: tuple[str, ...]
     cors: tuple[str, ...]
+    public_url: str
     slots: int
     queue: int
     cache_gb: float
-    jobs_per_minute: float
+    objects_per_minute: float
     requests_per_s: float
     mesh_threads: int
     grace_s: float
@@ -50,18 +52,23 @@ class StartOptions:
 
     @property
     def config(self) -> ServeConfig:
+        for name in ("cache_gb", "objects_per_minute", "requests_per_s", "grace_s"):
+            if not (math.isfinite(value := getattr(self, name)) and value >= 0):
+                raise InputError(f"--{name.replace('_', '-')} {value} is out of range; choose a number from 0 on")
         return ServeConfig(
             host=self.host, port=self.port, data_dir=self.data_dir or Path(click.get_app_dir("helicube")),
-            api_key=self.key, hosts=self.allow_host, cors=self.cors, slots=self.slots, mesh_threads=self.mesh_threads,
-            grace_s=self.grace_s, reload_page=self.reload_page,
-            limits=Limits(queue=self.queue, cache_bytes=int(self.cache_gb * 1e9),
-                          jobs_per_minute=self.jobs_per_minute, requests_per_s=self.requests_per_s),
+            api_key=self.key, public_url=self.public_url, hosts=self.allow_host, cors=self.cors, slots=self.slots,
+            mesh_threads=self.mesh_threads, grace_s=self.grace_s, reload_page=self.reload_page,
+            limits=Limits(queue=self.queue, cache_bytes=int(self.cache_gb * 1e9), requests_per_s=self.requests_per_s,
+                          objects_per_minute=self.objects_per_minute),
         )  # fmt: skip
 
     @property
     def engine(self) -> EngineOptions:
         # A CPU's step takes far longer than launching it, so that waiting requests may as well join at every one.
-        steps = self.steps_per_launch or (8 if self.device.startswith("cuda") else 1)
+        steps = self.steps_per_launch
+        if steps is None:
+            steps = 8 if self.device.startswith("cuda") else 1
         return EngineOptions(
             graph=self.graph, cache=self.cache, weights=self.weight_format, kernels=self.kernels, steps_per_launch=steps
         )

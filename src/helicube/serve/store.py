@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from helicube.errors import InputError
 from helicube.geometry.export import encode
 from helicube.geometry.mesh import Mesh
 from helicube.serve.byte_cache import ByteCache
 from helicube.serve.database import Database, Row
 from helicube.serve.mesh_json import encode_json
 from helicube.serve.object_files import ObjectFiles
-from helicube.serve.problem import ApiError, gone, not_found
+from helicube.serve.problem import ApiError, gone, not_found, unreadable
 from helicube.serve.work import Owner
 
-__all__ = ["ENDINGS", "Store", "file_name"]
+__all__ = ["ENDINGS", "Staged", "Store", "file_name"]
 
 # Ending to media type.
 ENDINGS = {
@@ -33,6 +34,8 @@ ENDINGS = {
     "png": "image/png",
 }
 ENCODED_BYTES = 64 << 20
+# Passing name, bytes, SHA-256.
+Staged = tuple[Path, int, str]
 
 
 class Store:
@@ -48,17 +51,22 @@ class Store:
     def __init__(self, folder: Path, cache_bytes: int) -> None:
         self.cache_bytes = cache_bytes
         self.files = ObjectFiles(folder / "objects")
-        self.database = Database(folder / "jobs.sqlite3")
+        self.database = open_database(folder / "jobs.sqlite3", self.files)
         self.encoded = ByteCache(ENCODED_BYTES)
         # One picture at a time: rendering takes all cores.
         self.picture_lock = threading.Lock()
-        self._sweep()
+        try:
+            self._sweep()
+        except OSError as error:
+            self.close()
+            raise InputError(f"{self.files.folder} cannot be read ({error.strerror}); check --data-dir") from None
 
     def _sweep(self) -> None:
-        known = self.database.known()
-        for key, size in known.items():
+        for key, (size, picture) in self.database.known().items():
             if self.files.size(key) != size:
                 self.database.delete_object(key)
+            elif (found := max(0, self.files.size(key, "png"))) != picture:
+                self.database.book_picture(key, found)
         self.files.sweep(self.database.known())
 
     def close(self) -> None:
@@ -67,9 +75,14 @@ class Store:
     def has(self, key: str) -> bool:
         return self.database.object(key) is not None
 
-    def finish(self, key: str, mesh: Mesh, about: dict[str, Any], owners: list[Owner]) -> None:
-        """Keep a finished object: first the file, then the row that makes it count."""
-        size, sha256 = self.files.write(key, mesh)
+    def finish(self, key: str, staged: Staged, about: dict[str, Any], owners: list[Owner]) -> None:
+        """Keep a finished object: first the file, then the row that makes it count.
+
+        Args:
+            staged: the mesh on disk, see `ObjectFiles.stage`.
+        """
+        passing, size, sha256 = staged
+        self.files.place(passing, self.files.path(key))
         self.database.finish_object(key, about, size, sha256, owners)
 
     def trim(self, keep: str) -> None:
@@ -97,7 +110,11 @@ class Store:
         return found
 
     def mesh(self, row: Row) -> Mesh:
-        mesh = self.files.read(row["id"], row["sha256"])
+        try:
+            mesh = self.files.read(row["id"], row["sha256"])
+        except OSError as error:
+            # Such as too many open files: that says nothing against the object.
+            raise unreadable(row["id"], error) from None
         if mesh is None:
             self.delete(row["id"])
             raise gone(row["id"])
@@ -126,19 +143,38 @@ class Store:
         from helicube.geometry.render import RenderOptions, render
 
         path = self.files.path(row["id"], "png")
-        with self.picture_lock:
+        try:
             if path.is_file():
                 return path.read_bytes()
-            mesh = self.mesh(row)
-            if json.loads(row["about"])["settings"]["up"] == "z":
-                mesh = y_up(mesh)
-            data = encode_png(render(mesh, RenderOptions(background=None)))
-            self.files.write_bytes(path, data)
-            if not self.has(row["id"]):
-                # Deleted meanwhile: leave nothing behind.
-                path.unlink(missing_ok=True)
-                raise ApiError(404, f"object {row['id']} was deleted")
-            return data
+            with self.picture_lock:
+                mesh = self.mesh(row)
+                if json.loads(row["about"])["settings"]["up"] == "z":
+                    mesh = y_up(mesh)
+                data = encode_png(render(mesh, RenderOptions(background=None)))
+                self.files.write_bytes(path, data)
+        except OSError as error:
+            raise unreadable(row["id"], error) from None
+        self.database.book_picture(row["id"], len(data))
+        if not self.has(row["id"]):
+            # Deleted meanwhile: leave nothing behind.
+            path.unlink(missing_ok=True)
+            raise ApiError(404, f"object {row['id']} was deleted")
+        self.trim(row["id"])
+        return data
+
+    def has_picture(self, key: str) -> bool:
+        return self.files.path(key, "png").is_file()
+
+
+def open_database(path: Path, files: ObjectFiles) -> Database:
+    """The database beside a folder of objects, made only where that folder is empty.
+
+    Raises:
+        InputError: there are files, but no database that knows them: deleting them is for their owner.
+    """
+    if not files.is_empty and not (path.is_file() and path.stat().st_size):
+        raise InputError(f"{files.folder} holds files but {path} is missing; restore it, or choose another --data-dir")
+    return Database(path)
 
 
 def y_up(mesh: Mesh) -> Mesh:

@@ -105,6 +105,25 @@ class View:
             "object": None if row is None else self.object(row),
         }
 
+    def live(self, job: str, place: int, work: Work) -> Json:
+        """An object under way, without a look at the rows."""
+        progress = work.progress
+        del progress["batch"]
+        return {
+            "index": place,
+            "id": work.key,
+            "prompt": work.spec.prompt,
+            "seed": work.spec.seed,
+            "cached": False,
+            "error": None,
+            "notes": list(work.notes),
+            **progress,
+            "queue_position": None,
+            "preview": self.preview(job, place, work) if work.preview else None,
+            "url": None,
+            "object": None,
+        }
+
     def _progress(self, item: Row, work: Work | None, row: Row | None) -> Json:
         if work is not None:
             progress = work.progress

@@ -87,7 +87,9 @@ class Work:
     # None after a restart: made when its turn comes.
     request: Request | None
     notes: tuple[str, ...]
-    owners: list[Owner]
+    owners: list[Owner] = field(default_factory=list)
+    # Address of who asked first: whose share of the queue it takes.
+    client: str = ""
     status: Literal["queued", "decoding", "meshing"] = "queued"
     # No owner is left.
     cancelled: bool = False

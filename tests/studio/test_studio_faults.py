@@ -1,0 +1,139 @@
+"""What goes wrong inside: errors of any kind, a full disk, objects that take the process with them, floods."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from studio_start import Start
+from test_studio_service import DRAFT, post, until
+
+from helicube.serve.mesh_workers import COARSE, FINAL, MeshWorkers
+from helicube.serve.service import MAX_ATTEMPTS, Service
+from helicube.serve.work import Work
+
+
+def service_of(client: TestClient) -> Service:
+    found: Service = client.service  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), MemoryError(), StopIteration(), sqlite3.OperationalError("disk")])
+@pytest.mark.parametrize("place", ["mesh", "preview", "step", "leave"])
+def test_no_error_ends_a_thread(start: Start, monkeypatch: pytest.MonkeyPatch, place: str, error: Exception) -> None:
+    client = start()
+    service = service_of(client)
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        if place in {"mesh", "preview"}:
+            patch.setattr(service.steps, place, fail)
+        else:
+            patch.setattr(service.scheduler.engine, "step", fail)
+        if place == "leave":
+            patch.setattr(service.scheduler.engine, "leave", fail)
+        broken = post(client, prompt="a chair")
+        assert broken["status"] == ("done" if place == "preview" else "failed")
+        # Slots that could not be freed are lost to this test's engine.
+        service.scheduler.engine.slots.clear()
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert post(client, prompt="a table")["status"] == "done"
+    assert service.works == {}
+
+
+def test_a_failure_that_the_disk_does_not_take_is_booked_later(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start()
+    service = service_of(client)
+
+    def full(*_: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(service.store.database, "finish_object", full)
+        patch.setattr(service.store.database, "end_items", full)
+        job = post(client, wait=False, prompt="a chair")
+        until(lambda: bool(service.unbooked))
+        assert client.get("/healthz").json() == {"status": "broken"}
+        refused = client.post("/v1/objects", json={**DRAFT, "prompt": "a table"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "broken")
+    until(lambda: bool(client.get(f"/v1/jobs/{job['id']}").json()["status"] == "failed"))
+    assert post(client, prompt="a chair")["status"] == "done"
+
+
+def test_an_object_under_which_the_process_dies_is_given_up(start: Start, tmp_path: Path) -> None:
+    client = start(step_s=0.5, slots=1, grace_s=0.0, data_dir=tmp_path / "kept")
+    jobs = [post(client, wait=False, prompt="a chair"), post(client, wait=False, prompt="a table")]
+    until(lambda: client.get("/v1/engine").json()["running"] == 1)
+    database = service_of(client).store.database
+    begun, waits = (database.items(job["id"])[0]["attempts"] for job in jobs)
+    assert (begun, waits) == (1, 0)
+    client.__exit__()
+    # An end in order is no attempt; processes that die are.
+    path = tmp_path / "kept" / "jobs.sqlite3"
+    with sqlite3.connect(path) as rows:
+        assert rows.execute("SELECT attempts FROM items").fetchall() == [(0,), (0,)]
+        rows.execute("UPDATE items SET attempts = ? WHERE job = ?", (MAX_ATTEMPTS, jobs[0]["id"]))
+    rows.close()
+    again = start(data_dir=tmp_path / "kept")
+    given_up = again.get(f"/v1/jobs/{jobs[0]['id']}").json()
+    assert given_up["status"] == "failed"
+    assert given_up["objects"][0]["error"]["code"] == "crashed"
+    until(lambda: bool(again.get(f"/v1/jobs/{jobs[1]['id']}").json()["status"] == "done"))
+    assert post(again, prompt="a chair")["status"] == "done"
+
+
+def test_objects_that_wait_for_a_mesh_fill_the_queue(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start(limits={"queue": 2})
+    service = service_of(client)
+    go = threading.Event()
+    real = service.steps.mesh
+
+    def mesh(*arguments: Any) -> Any:
+        go.wait(60)
+        return real(*arguments)
+
+    monkeypatch.setattr(service.steps, "mesh", mesh)
+    try:
+        taken = 0
+        for seed in range(20):
+            body = {**DRAFT, "prompt": "a chair", "seed": seed, "temperature": 1}
+            taken += client.post("/v1/objects", json=body).status_code == 202
+            until(lambda: all(work.status == "meshing" for work in list(service.works.values())))
+        # One is being built, two wait.
+        assert taken == 3
+    finally:
+        go.set()
+
+
+def test_one_client_cannot_take_the_whole_queue(start: Start) -> None:
+    client = start(step_s=0.3, slots=1, limits={"queue": 8, "objects": 1})
+    service = service_of(client)
+    other = TestClient(client.app, base_url="http://127.0.0.1", client=("10.0.0.7", 1))
+    codes = [
+        client.post("/v1/objects", json={**DRAFT, "prompt": "a chair", "seed": i, "temperature": 1}).status_code
+        for i in range(10)
+    ]
+    assert codes.count(429) >= 2
+    assert sum(work.status == "queued" for work in service.works.values()) == service.config.limits.queue_share == 6
+    assert other.post("/v1/objects", json={**DRAFT, "prompt": "a table"}).status_code == 202
+
+
+def test_previews_do_not_starve_finished_meshes() -> None:
+    done: list[str] = []
+    workers = MeshWorkers(1, lambda *_: None)
+    work = Work(key="k", spec=None, num_tokens=1, request=None, notes=())  # type: ignore[arg-type]
+    workers.add(FINAL, work, lambda: done.append("old mesh"))
+    workers.add(COARSE, work, lambda: done.append("preview"))
+    time.sleep(2.1)
+    workers.add(COARSE, work, lambda: done.append("late preview"))
+    workers.start()
+    until(lambda: len(done) == 3)
+    workers.stop(1.0)
+    assert done == ["preview", "old mesh", "late preview"]

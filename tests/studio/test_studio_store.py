@@ -1,0 +1,124 @@
+"""The data directory: whose files are deleted, what counts as damaged, what counts towards the bound."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from helicube.errors import InputError
+from helicube.geometry.mesh import Mesh
+from helicube.serve.database import FORMAT, Database
+from helicube.serve.problem import ApiError
+from helicube.serve.store import Store
+
+CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=np.float32)
+PYRAMID = Mesh(vertices=CORNERS, faces=np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]))
+ABOUT: dict[str, Any] = {"prompt": "a pyramid", "seed": 0, "settings": {"up": "y"}}
+
+
+def put(store: Store, key: str) -> None:
+    store.finish(key, store.files.stage(key, PYRAMID), ABOUT, [])
+
+
+def test_files_of_others_outlive_a_start(tmp_path: Path) -> None:
+    Store(tmp_path, 1 << 20).close()
+    objects = tmp_path / "objects"
+    mine = [objects / name for name in ("chair.npz", "notes.txt", ".hidden", f"{'0' * 31}.npz", f"{'0' * 32}.blend")]
+    left = [objects / name for name in (f"{'0' * 32}.npz", f".{'1' * 32}.npz.part", f".{'1' * 32}.png.part.0a1b2c3d")]
+    for path in (*mine, *left):
+        path.write_bytes(b"x")
+    (objects / ("2" * 32)).mkdir()
+    Store(tmp_path, 1 << 20).close()
+    assert [path for path in mine if not path.is_file()] == []
+    assert [path for path in left if path.exists()] == []
+
+
+@pytest.mark.parametrize("database", [None, b""], ids=["missing", "empty"])
+def test_objects_without_their_database_are_not_wiped(tmp_path: Path, database: bytes | None) -> None:
+    store = Store(tmp_path, 1 << 20)
+    put(store, "a" * 32)
+    store.close()
+    (tmp_path / "jobs.sqlite3").unlink()
+    if database is not None:
+        (tmp_path / "jobs.sqlite3").write_bytes(database)
+    for _ in range(2):
+        with pytest.raises(InputError, match="missing; restore it"):
+            Store(tmp_path, 1 << 20)
+    assert (tmp_path / "objects" / f"{'a' * 32}.npz").is_file()
+
+
+def test_what_cannot_be_read_now_is_not_taken_for_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path, 1 << 20)
+    put(store, "a" * 32)
+
+    def read(_: Path) -> bytes:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", read)
+        with pytest.raises(ApiError, match="Too many open files") as raised:
+            store.file("a" * 32, "glb")
+    assert raised.value.status == 503
+    assert store.file("a" * 32, "stl")
+    store.files.path("a" * 32).unlink()
+    with pytest.raises(ApiError) as raised:
+        store.file("a" * 32, "ply")
+    assert raised.value.status == 410
+    assert not store.has("a" * 32)
+    store.close()
+
+
+def test_pictures_count_towards_the_bound(tmp_path: Path) -> None:
+    store = Store(tmp_path, 1 << 20)
+    for key in ("a" * 32, "b" * 32):
+        put(store, key)
+        assert store.file(key, "png").startswith(b"\x89PNG")
+    on_disk = sum(path.stat().st_size for path in (tmp_path / "objects").iterdir())
+    assert store.database.total_bytes() == (2, on_disk)
+    store.cache_bytes = on_disk - 1
+    store.trim("b" * 32)
+    left = sorted(path.name for path in (tmp_path / "objects").iterdir())
+    assert left == [f"{'b' * 32}.npz", f"{'b' * 32}.png"]
+    # A picture that is made pushes out what is less used, too.
+    store.files.path("b" * 32, "png").unlink()
+    store.close()
+    store = Store(tmp_path, 1 << 20)
+    assert store.database.total_bytes()[1] == sum(path.stat().st_size for path in (tmp_path / "objects").iterdir())
+    put(store, "c" * 32)
+    store.cache_bytes = store.database.total_bytes()[1] + 1
+    store.file("b" * 32, "png")
+    assert not store.has("c" * 32)
+    store.close()
+
+
+def test_a_database_of_the_first_format_is_brought_up_to_date(tmp_path: Path) -> None:
+    database = Database(tmp_path / "jobs.sqlite3")
+    database.add_job("j" * 32, {}, [("a" * 32, {}, [], "live", False)])
+    database.close()
+    with sqlite3.connect(tmp_path / "jobs.sqlite3") as old:
+        old.execute("ALTER TABLE items DROP COLUMN attempts")
+        old.execute("ALTER TABLE objects DROP COLUMN picture_bytes")
+        old.execute("PRAGMA user_version=1")
+    old.close()
+    database = Database(tmp_path / "jobs.sqlite3")
+    assert [row["attempts"] for row in database.unfinished()] == [0]
+    assert database.rows("PRAGMA user_version")[0]["user_version"] == FORMAT
+    database.close()
+
+
+def test_a_change_that_the_disk_refuses_leaves_the_database_usable(tmp_path: Path) -> None:
+    database = Database(tmp_path / "jobs.sqlite3")
+    pages = database.rows("PRAGMA page_count")[0]["page_count"]
+    database.rows(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        database.add_job("j" * 32, {"prompt": "x" * 100_000}, [])
+    database.rows("PRAGMA max_page_count=1000000")
+    database.add_job("k" * 32, {}, [("a" * 32, {}, [], "live", False)])
+    assert [row["id"] for row in database.jobs(9)] == ["k" * 32]
+    database.close()
