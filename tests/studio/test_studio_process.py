@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import json
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,22 @@ def server(tmp_path: Path) -> Iterator[Process]:
         process.child.wait()
 
 
+def health(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/healthz", timeout=10) as answer:
+            return answer.status, json.load(answer)["status"]
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)["status"]
+
+
+def wait_until(check: Callable[[], bool], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
 def expected(seed: int) -> bytes:
     sampling = SamplingConfig(temperature=1.0, top_p=0.9, seed=seed)
     options = MeshOptions(cells=64, max_triangles=2000)
@@ -78,13 +96,76 @@ def test_killed_under_load_nothing_accepted_is_lost_and_nothing_half_is_served(s
         made = job["objects"][0]
         assert client.file(made["id"]) == expected(made["seed"])
     assert len(list(client.objects())) == 8
-    # Told to stop, it goes: no process is left, the port is free, and no part of a file stays.
+    # Told to stop, it goes: the port is free, and no part of a file stays.
     assert server.end(signal.SIGTERM) in {0, -signal.SIGTERM}
+    port = int(server.url.rstrip("/").rpartition(":")[2])
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", port))
     files = sorted(path.name for path in (tmp_path / "data" / "objects").iterdir())
     assert len(files) == 8
     assert all(name.endswith(".npz") for name in files)
-    with pytest.raises(ProcessLookupError):
-        os.kill(server.child.pid, 0)
+
+
+def test_told_to_stop_under_load_it_answers_until_the_batch_is_done(server: Process) -> None:
+    client = helicube.Client(server.url, patience_s=0)
+    running = client.submit("a chair", seed=1, temperature=1.0, **SETTINGS)["id"]
+    waiting = [client.submit("a chair", seed=seed, temperature=1.0, **SETTINGS)["id"] for seed in range(2, 8)]
+    wait_until(lambda: client.job(running)["status"] == "running")
+    server.child.send_signal(signal.SIGTERM)
+    wait_until(lambda: health(server.url) == (503, "stopping"))
+    with pytest.raises(DeviceError, match="stopping"):
+        client.submit("a lamp", **SETTINGS)
+    assert server.child.wait(30) in {0, -signal.SIGTERM}
+    server.start()
+    client = helicube.Client(server.url)
+    # What was in a slot was finished by the first process, before it went.
+    assert client.job(running)["status"] == "done"
+    assert [client.wait(job)["status"] for job in waiting] == ["done"] * 6
+
+
+def test_told_twice_to_stop_it_goes_at_once(tmp_path: Path) -> None:
+    server = Process(tmp_path / "data", "0", "0.5", "2")
+    try:
+        client = helicube.Client(server.url)
+        job = client.submit("a chair", **SETTINGS)["id"]
+        wait_until(lambda: client.job(job)["status"] == "running")
+        # 40 steps of half a second, and ten seconds of grace.
+        server.child.send_signal(signal.SIGTERM)
+        wait_until(lambda: health(server.url) == (503, "stopping"))
+        began = time.monotonic()
+        assert server.end(signal.SIGTERM) != 1
+        assert time.monotonic() - began < 6
+    finally:
+        server.child.kill()
+        server.child.wait()
+
+
+def test_half_open_connections_lock_nobody_out(tmp_path: Path) -> None:
+    server = Process(tmp_path / "data", "0", "0", "2", "64", "4")
+    address = ("127.0.0.1", int(server.url.rstrip("/").rpartition(":")[2]))
+    try:
+        # Room for 260; each of these says half of a request's head, and no more.
+        half = [socket.create_connection(address) for _ in range(300)]
+        for one in half:
+            one.sendall(b"GET / HTTP/1.1\r\nHost:")
+        assert health(server.url) == (200, "ok")
+        began = time.monotonic()
+        half[-1].settimeout(30)
+        assert half[-1].recv(100) == b""
+        assert time.monotonic() - began < 20
+        for one in half:
+            one.close()
+        # What is no HTTP is answered like everything else.
+        with socket.create_connection(address) as strange:
+            strange.sendall(b"nonsense\r\n\r\n")
+            answer = b"".join(iter(lambda: strange.recv(4096), b""))
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert b"X-Content-Type-Options: nosniff" in answer
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_request"
+    finally:
+        server.child.kill()
+        server.child.wait()
 
 
 def test_the_client_generates_saves_cancels_and_reports(server: Process, tmp_path: Path) -> None:

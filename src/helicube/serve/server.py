@@ -17,6 +17,7 @@ try:
     import uvicorn
 
     from helicube.serve.app import create_app, guarded
+    from helicube.serve.connections import connection_type
     from helicube.serve.service import Service
 except ImportError as error:
     raise MissingExtraError((error.name or "fastapi").partition(".")[0], "serve") from None
@@ -27,15 +28,21 @@ Ready = Callable[[str], None]
 
 
 class _Server(uvicorn.Server):
-    """Tells the service of a signal before the connections are waited for, and the caller when it listens."""
+    """Goes on answering while the service finishes what it has begun, and tells the caller when it listens."""
 
     def __init__(self, config: uvicorn.Config, service: Service, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.service, self.on_ready = service, on_ready
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.service.begin_stop()
-        super().handle_exit(sig, frame)
+        leave = super().handle_exit
+        if self.service.stopping:
+            # Told twice: wait for nothing, and for nobody.
+            self.service.hurry()
+            leave(sig, frame)
+            self.force_exit = True
+        else:
+            self.service.begin_stop(lambda: leave(sig, frame))
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -90,7 +97,7 @@ def serve(config: ServeConfig, pipeline: TextToShape, listener: socket.socket, o
         lifespan="on",
         timeout_keep_alive=15,
         timeout_graceful_shutdown=math.ceil(config.grace_s) + 5,
-        limit_concurrency=config.limits.streams + 256,
+        http=connection_type(max_connections=config.limits.streams + 256),
         h11_max_incomplete_event_size=32_768,
     )
     server = _Server(settings, service, lambda: on_ready(f"http://{shown}:{port}/") if on_ready else None)
