@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+from click.testing import CliRunner
 from cpu_libraries import library
 from tiny import tiny_weights
 
+from helicube.cli.main import cli
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import IdPlan
-from helicube.errors import DeviceError, InputError
+from helicube.errors import DeviceError, InputError, MissingExtraError
 from helicube.models.cube.decoder import DecoderConfig
+from helicube.models.cube.default import save_default
 from helicube.nn.linear import module_format
 from helicube.pipelines.ablation import Ablation, ablate
-from helicube.pipelines.ablation_report import chart, markdown, table, write_json
+from helicube.pipelines.ablation_report import chart, check_outputs, markdown, table, write_json
 from helicube.pipelines.ablation_subject import Subject, load_subject, random_subject
 from helicube.pipelines.random_weights import random_decoder
 
@@ -94,6 +98,42 @@ def test_unknown_models_and_devices_are_named() -> None:
     for device in ("abacus", "cuda:99", "cpu:x"):
         with pytest.raises(DeviceError, match=r"cannot be used here .*; choose cpu"):
             load_subject("default", device)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_default(tiny_weights(), tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+def test_command(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    files = ["-o", str(tmp_path / "rows.json"), "--chart", str(tmp_path / "rows.png")]
+    options = ["--model", str(folder), "--steps", "3", "--batch", "2", *files]
+    done = CliRunner().invoke(cli, ["bench", "ablation", *options])
+    assert done.exit_code == 0, done.output
+    written = json.loads((tmp_path / "rows.json").read_text())
+    assert (written["subject"], written["random"]) == ("tiny", False)
+    assert [row["name"] for row in written["rows"]] == NAMES
+    assert "int4 weights" in done.output
+    assert (tmp_path / "rows.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("option", ["-o", "--chart"])
+def test_files_that_cannot_be_written_are_told_before_the_measurement(
+    option: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("helicube.pipelines.ablation.ablate", None)
+    for target, told in ((tmp_path / "no" / "x", "does not exist; create it first"), (tmp_path, "name a file in it")):
+        done = CliRunner().invoke(cli, ["bench", "ablation", "--model", str(folder), option, str(target)])
+        assert isinstance(done.exception, InputError)
+        assert told in str(done.exception)
+
+
+def test_a_chart_without_matplotlib_is_told_before_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match="matplotlib"):
+        check_outputs(None, Path("rows.png"))
 
 
 def test_published_sizes() -> None:

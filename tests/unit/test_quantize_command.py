@@ -23,7 +23,7 @@ from helicube.models.cube.default import MODEL_FILE, load_default, save_default
 from helicube.models.cube.format_effects import FORMATS_FILE
 from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
 from helicube.nn.linear import QuantizedLinear, module_format
-from helicube.pipelines.quantize import quantize_folder
+from helicube.pipelines.quantize import quantize_folder, summary
 from helicube.pipelines.shape_model import CubeModel, DefaultModel, load_model
 from helicube.pipelines.text_to_shape import TextToShape
 
@@ -112,6 +112,55 @@ def test_there_and_back_is_what_was_rounded(default: Path, tmp_path: Path) -> No
             assert torch.equal(layer.dense(), large.state_dict()[f"{name}.weight"])
 
 
+@pytest.mark.parametrize("kind", ["default", "cube"])
+def test_int4_of_a_width_that_is_no_whole_groups_to_another_format(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    quantize_folder(request.getfixturevalue(kind), "int4", tmp_path / "int4")
+    quantize_folder(tmp_path / "int4", "int8", tmp_path / "int8")
+    load = load_default if kind == "default" else load_cube
+    four, eight = (load(tmp_path / form).decoder for form in ("int4", "int8"))
+    layers = [(n, m) for n, m in four.named_modules() if isinstance(m, QuantizedLinear)]
+    assert any(layer.in_features % 64 for _, layer in layers)
+    for name, layer in layers:
+        other = eight.get_submodule(name)
+        assert isinstance(other, QuantizedLinear)
+        assert float((layer.dense() - other.dense()).norm() / layer.dense().norm()) < 0.01
+
+
+def test_what_does_not_load_is_not_left_behind(default: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: Path) -> float:
+        raise CheckpointError(f"{folder} does not load")
+
+    monkeypatch.setattr("helicube.pipelines.quantize._load_seconds", refuse)
+    with pytest.raises(CheckpointError, match="does not load"):
+        quantize_folder(default, "int8", tmp_path / "out")
+    assert [p.name for p in tmp_path.iterdir()] == ["in"]
+
+
+def test_folders_that_cannot_be_made(default: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for output in (tmp_path / "file" / "out", tmp_path / "file" / "deeper" / "out"):
+        with pytest.raises(InputError, match=r"cannot be created .*; name a folder that can"):
+            quantize_folder(default, "int8", output)
+
+
+def test_a_file_says_its_format(default: Path, tmp_path: Path) -> None:
+    assert load_default(default).form == "float32"
+    quantize_folder(default, "int8", tmp_path / "out")
+    save_default(load_default(tmp_path / "out"), tmp_path / "again")
+    assert load_default(tmp_path / "again").form == "int8"
+
+
+@pytest.mark.parametrize("config", [None, "{", "[]", "{}", '{"shape": 3}', '{"shape": {"grid": 2}}'])
+def test_a_file_without_its_configuration_is_one_line(config: str | None, default: Path) -> None:
+    file = default / MODEL_FILE
+    metadata = {"format": "helicube-default-1"} | ({} if config is None else {"config": config})
+    save_file(load_file(file), file, metadata=metadata)
+    with pytest.raises(CheckpointError, match=r"no whole configuration .*; get it again, or give another folder"):
+        load_default(default)
+
+
 def test_mistakes_are_one_line_and_leave_nothing(default: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="weight format 'int5' is unknown"):
         quantize_folder(default, "int5", tmp_path / "out")
@@ -151,7 +200,8 @@ def test_a_format_that_harms_says_so(default: Path, tmp_path: Path) -> None:
     (remark,) = load_model(default, form="int4").remarks
     assert "int4" in remark
     assert "90.0% to 80.0%" in remark
-    quantize_folder(default, "int4", tmp_path / "out")
+    done = quantize_folder(default, "int4", tmp_path / "out")
+    assert summary(done).splitlines()[1:] == [f"note: {remark}"]
     assert load_model(tmp_path / "out").remarks == (remark,)
     assert load_model(default, form="int4-g32").remarks == (), "nobody measured it"
 

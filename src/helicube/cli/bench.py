@@ -36,9 +36,10 @@ def ablation(
     from rich.console import Console
 
     from helicube.pipelines.ablation import ablate
-    from helicube.pipelines.ablation_report import chart, table, write_json
+    from helicube.pipelines.ablation_report import chart, check_outputs, table, write_json
     from helicube.pipelines.ablation_subject import load_subject
 
+    check_outputs(output, picture)
     found = ablate(load_subject(model, device), batches=batches, num_steps=steps)
     Console(width=max(110, Console().width)).print(table(found))
     if output is not None:

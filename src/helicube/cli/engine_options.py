@@ -20,7 +20,8 @@ def engine_options(function: F) -> F:
             "--weight-format",
             default="auto",
             show_default=True,
-            help="float32, bfloat16, int8, int4, or fp8 (GPUs); auto is as stored.",
+            help="float32, bfloat16, int8, int4, or fp8 (GPUs); auto leaves quantised weights as they are, and holds "
+            "others in float32 (the default model) or bfloat16 (published ones).",
         ),
         click.option(
             "--kernels",

@@ -28,7 +28,7 @@ class EngineOptions:
     graph: bool = True
     # False recomputes the whole sequence at each step: slow, and the reference that the cache must equal.
     cache: bool = True
-    # Format of the matrices that a step reads: one of WEIGHTS, or int4-g32 and the like; auto is as they are stored.
+    # Format of the matrices that a step reads: one of WEIGHTS, or int4-g32 and the like; auto is as they were loaded.
     weights: str = "auto"
     # plain: PyTorch's operators. native: kernels.cpu. triton: kernels.triton. auto: the fastest that the device has.
     kernels: Kernels = "auto"

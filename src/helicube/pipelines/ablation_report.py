@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from helicube.errors import MissingExtraError
 from helicube.pipelines.ablation import Ablation, AblationRow
-from helicube.pipelines.measured import write_measured
+from helicube.pipelines.measured import check_output, write_measured
 
-__all__ = ["chart", "markdown", "table", "write_json"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["chart", "check_outputs", "markdown", "table", "write_json"]
 
 COLUMNS = ("batch", "", "TPOT ms", "p95 ms", "s per object", "GB/s", "of bandwidth", "speed-up", "memory GiB")
 
@@ -68,6 +71,19 @@ def as_data(ablation: Ablation) -> dict[str, Any]:
     return asdict(ablation) | {"rows": rows}
 
 
+def check_outputs(rows: Path | None, picture: Path | None) -> None:
+    """Find out before the measurement whether `write_json` and `chart` could write these.
+
+    Raises:
+        InputError: a file cannot be written where it should go.
+        MissingExtraError: matplotlib is not installed.
+    """
+    check_output(rows)
+    check_output(picture)
+    if picture is not None:
+        _figure_class()
+
+
 def write_json(ablation: Ablation, path: Path) -> None:
     """All rows with machine, versions and date, whole or not at all."""
     write_measured(as_data(ablation), path)
@@ -79,13 +95,9 @@ def chart(ablation: Ablation, path: Path) -> None:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plan") from None
     names = list(dict.fromkeys(row.name for row in ablation.rows))
     batches = sorted({row.batch for row in ablation.rows})
-    figure = Figure(figsize=(9, 0.5 + 0.32 * len(names) * len(batches)), layout="constrained")
+    figure = _figure_class()(figsize=(9, 0.5 + 0.32 * len(names) * len(batches)), layout="constrained")
     axes = figure.subplots()
     height = 0.8 / len(batches)
     for i, batch in enumerate(batches):
@@ -103,3 +115,11 @@ def chart(ablation: Ablation, path: Path) -> None:
     partial = path.with_name(f".{path.name}.partial")
     figure.savefig(partial, dpi=120, format="png")
     partial.replace(path)
+
+
+def _figure_class() -> type[Figure]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plan") from None
+    return Figure

@@ -12,7 +12,9 @@ from typing import Any
 
 import torch
 
-__all__ = ["machine", "write_measured"]
+from helicube.errors import InputError
+
+__all__ = ["check_output", "machine", "write_measured"]
 
 
 def machine() -> dict[str, Any]:
@@ -24,6 +26,22 @@ def machine() -> dict[str, Any]:
         "torch": torch.__version__,
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
     }
+
+
+def check_output(path: Path | None) -> None:
+    """Find out before a measurement whether its file could be written.
+
+    Raises:
+        InputError: it is a folder, or its folder is missing or may not be written.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: the folder {path.parent} does not exist; create it first")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"cannot write {path}: the folder {path.parent} may not be written; check its permissions")
 
 
 def write_measured(content: Mapping[str, Any], path: Path) -> None:

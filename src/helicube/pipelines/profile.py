@@ -15,6 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from helicube.engine.metrics import cache_bytes, module_bytes, probe_bandwidth
 from helicube.engine.sampling import SamplingConfig
+from helicube.pipelines.measured import check_output
 from helicube.pipelines.text_to_shape import MeshOptions, StageTimes, TextToShape
 
 __all__ = ["Profile", "profile_prompt", "table"]
@@ -26,7 +27,7 @@ HOST_SHARE, BANDWIDTH_SHARE, IDLE_SHARE = 0.4, 0.6, 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One prompt under the profiler. Times of a step are medians, in seconds; the profiler itself slows steps down."""
+    """One prompt under the profiler. Times of a step are means, in seconds; the profiler itself slows steps down."""
 
     stages: StageTimes
     num_steps: int
@@ -81,7 +82,11 @@ def profile_prompt(pipeline: TextToShape, prompt: str, *, trace: Path | None = N
 
     Args:
         trace: where to write a Chrome trace.
+
+    Raises:
+        InputError: the trace cannot be written there.
     """
+    check_output(trace)
     # One step per launch, so that each can be told apart.
     pipeline = TextToShape(pipeline.model, replace(pipeline.options, steps_per_launch=1))
     configs, options = [SamplingConfig()], MeshOptions()
@@ -133,7 +138,7 @@ def _digest(pipeline: TextToShape, profiler: profile, stages: StageTimes, tpot_s
             own[event.name] += event.self_cpu_time_total
         number += int(event.name.startswith("aten::"))
     count = max(1, len(steps))
-    step_s = statistics.median(steps)
+    step_s = statistics.fmean(steps)
     parts = {key: value / 1e6 / count for key, value in totals.items()}
     kernels, launches, sync = (parts.get(key, 0.0) for key in ("kernels", "launches", "sync"))
     busy = kernels if on_gpu else 0.0

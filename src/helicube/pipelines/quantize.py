@@ -5,19 +5,21 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from helicube.engine.metrics import peak_bytes
 from helicube.errors import CheckpointError, InputError
-from helicube.models.cube.checkpoint import DECODER_FILE
-from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, load_default
+from helicube.models.cube.checkpoint import CONFIG_FILE, DECODER_FILE, cube_configs, load_tensors
+from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, default_config, load_default
+from helicube.models.cube.format_effects import format_note
 from helicube.models.cube.formats import is_matrix
 from helicube.nn.linear import quantized_names
 from helicube.nn.quantize import WeightFormat, dequantize, format_of, parse_format, quantize
@@ -41,6 +43,8 @@ class Quantized:
     load_s: float
     # Peak resident memory of this process.
     peak_bytes: int
+    # What users should be told of this format, if it was measured to harm the model.
+    remark: str | None
 
 
 def quantize_folder(weights: str | Path, form: str, output: Path) -> Quantized:
@@ -58,23 +62,23 @@ def quantize_folder(weights: str | Path, form: str, output: Path) -> Quantized:
     target = parse_format(form)
     source = BUNDLED_WEIGHTS if weights == "default" else find_folder(weights)
     output = output.absolute()
-    if output.exists():
-        raise InputError(f"{output} exists; name a folder that does not, so that nothing is overwritten")
     file = source / MODEL_FILE if (source / MODEL_FILE).is_file() else source / DECODER_FILE
     if not file.is_file():
         raise CheckpointError(f"{source} holds neither {MODEL_FILE} nor {DECODER_FILE}; name a model's folder")
     started = time.perf_counter()
-    output.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(dir=output.parent, prefix=f".{output.name}-"))
+    partial = _scratch(output)
     try:
         num_matrices = _convert(file, partial / file.name, target)
         _copy_rest(source, partial, file)
+        convert_s = time.perf_counter() - started
+        # Before it takes its name: what does not load is never left behind.
+        load_s = _load_seconds(partial)
         partial.chmod(0o755)
         partial.replace(output)
-    except BaseException:
+    except OSError as error:
+        raise InputError(f"{output} cannot be written ({error.strerror}); free some space or name another") from None
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
-        raise
-    convert_s = time.perf_counter() - started
     return Quantized(
         path=output,
         form=str(target),
@@ -82,30 +86,60 @@ def quantize_folder(weights: str | Path, form: str, output: Path) -> Quantized:
         bytes_after=(output / file.name).stat().st_size,
         num_matrices=num_matrices,
         convert_s=convert_s,
-        load_s=_load_seconds(output),
+        load_s=load_s,
         peak_bytes=peak_bytes(),
+        remark=format_note(output, str(target)),
     )
 
 
+def _scratch(output: Path) -> Path:
+    """A new folder beside the one asked for."""
+    if output.exists():
+        raise InputError(f"{output} exists; name a folder that does not, so that nothing is overwritten")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=output.parent, prefix=f".{output.name}-"))
+    except OSError as error:
+        raise InputError(f"{output} cannot be created ({error.strerror}); name a folder that can") from None
+
+
 def summary(done: Quantized) -> str:
-    """One line for people."""
-    return (
+    """One line for people, and another where the format harms the model."""
+    told = (
         f"{done.path}: {done.num_matrices} matrices in {done.form}, {done.bytes_before / 2**20:.1f} to "
         f"{done.bytes_after / 2**20:.1f} MiB in {done.convert_s:.1f} s; loads in {done.load_s:.2f} s; "
         f"peak memory {done.peak_bytes / 2**20:.0f} MiB"
     )
+    return told if done.remark is None else f"{told}\nnote: {done.remark}"
 
 
 def _load_seconds(folder: Path) -> float:
-    """Of reading the decoder that was written; the text encoder and the tokenizer are not its business."""
+    """Of building the decoder that was written; the text encoder and the tokenizer are not its business."""
     started = time.perf_counter()
     if (folder / MODEL_FILE).is_file():
         load_default(folder)
+    elif (folder / CONFIG_FILE).is_file():
+        load_tensors(CubeDecoder, _decoder_config(folder), folder / DECODER_FILE, torch.bfloat16, "cpu")
     else:
+        # Of a published version that only whoever loads it can name.
         with safe_open(folder / DECODER_FILE, framework="pt") as file:
             for name in file.keys():  # noqa: SIM118 - not a dict
                 file.get_tensor(name).clone()
     return time.perf_counter() - started
+
+
+def _decoder_config(folder: Path) -> DecoderConfig:
+    if (folder / MODEL_FILE).is_file():
+        return default_config(folder).decoder
+    config, _ = cube_configs(folder, None)
+    return config
+
+
+def _widths(folder: Path) -> dict[str, int]:
+    """Inputs of every matrix, which an int4 one does not say."""
+    with torch.device("meta"):
+        decoder = CubeDecoder(_decoder_config(folder))
+    return {f"{n}.weight": m.in_features for n, m in decoder.named_modules() if isinstance(m, nn.Linear)}
 
 
 def _convert(source: Path, target: Path, form: WeightFormat) -> int:
@@ -115,7 +149,8 @@ def _convert(source: Path, target: Path, form: WeightFormat) -> int:
             metadata, names = dict(file.metadata() or {}), list(file.keys())
         tensors: dict[str, Tensor] = {}
         count = 0
-        for name, parts in _converted(source, names, form):
+        widths = _widths(source.parent) if quantized_names(names) else {}
+        for name, parts in _converted(source, names, form, widths):
             tensors |= parts
             count += int(is_matrix(_own_name(name)))
     except SafetensorError as error:
@@ -129,7 +164,9 @@ def _convert(source: Path, target: Path, form: WeightFormat) -> int:
     return count
 
 
-def _converted(source: Path, names: list[str], form: WeightFormat) -> Iterator[tuple[str, dict[str, Tensor]]]:
+def _converted(
+    source: Path, names: list[str], form: WeightFormat, widths: Mapping[str, int]
+) -> Iterator[tuple[str, dict[str, Tensor]]]:
     """Tensors one after the other; the file is mapped anew for each, so that what was read does not stay resident."""
     quantized = quantized_names(names)
     for name in names:
@@ -139,16 +176,15 @@ def _converted(source: Path, names: list[str], form: WeightFormat) -> Iterator[t
             tensor = file.get_tensor(name)
             scale = file.get_tensor(f"{name}_scale") if name in quantized else None
             if is_matrix(_own_name(name)):
-                yield name, _matrix(name, tensor, scale, form)
+                if scale is not None:
+                    num_inputs = widths[_own_name(name)]
+                    tensor = dequantize(tensor, scale, format_of(tensor, scale, num_inputs, name), num_inputs)
+                yield name, _matrix(name, tensor, form)
             else:
                 yield name, {name: tensor.clone()}
 
 
-def _matrix(name: str, tensor: Tensor, scale: Tensor | None, form: WeightFormat) -> dict[str, Tensor]:
-    if scale is not None:
-        # An int4 matrix does not say how many inputs it has; whole groups are what decoders have.
-        num_inputs = tensor.shape[1] * (2 if tensor.dtype == torch.uint8 else 1)
-        tensor = dequantize(tensor, scale, format_of(tensor, scale, num_inputs, name), num_inputs)
+def _matrix(name: str, tensor: Tensor, form: WeightFormat) -> dict[str, Tensor]:
     weight, scale = quantize(tensor, form)
     # A tensor that stays as it is would still be the mapped file's.
     return {name: weight.clone() if scale is None else weight} | ({} if scale is None else {f"{name}_scale": scale})

@@ -17,7 +17,7 @@ from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
 from helicube.nn.linear import adopt, quantized_names
 
-__all__ = ["PUBLISHED", "CubeWeights", "load_cube", "load_tensors"]
+__all__ = ["PUBLISHED", "CubeWeights", "cube_configs", "load_cube", "load_tensors"]
 
 DECODER_FILE, TOKENIZER_FILE, CONFIG_FILE = "shape_gpt.safetensors", "shape_tokenizer.safetensors", "config.json"
 
@@ -61,14 +61,19 @@ def load_cube(
     Raises:
         CheckpointError: a file is missing or truncated, or a tensor is missing, unknown or wrongly shaped.
     """
-    decoder_config, tokenizer_config = _configs(folder, version)
+    decoder_config, tokenizer_config = cube_configs(folder, version)
     tokenizer = load_tensors(CubeTokenizer, tokenizer_config, folder / TOKENIZER_FILE, dtype, device)
     decoder = load_tensors(CubeDecoder, decoder_config, folder / DECODER_FILE, dtype, device)
     decoder.adopt_codebook(tokenizer.bottleneck.block.codes())
     return CubeWeights(decoder=decoder, tokenizer=tokenizer)
 
 
-def _configs(folder: Path, version: str | None) -> tuple[DecoderConfig, TokenizerConfig]:
+def cube_configs(folder: Path, version: str | None) -> tuple[DecoderConfig, TokenizerConfig]:
+    """Sizes of a checkpoint's parts: of a published version, or as its `config.json` says.
+
+    Raises:
+        CheckpointError: an unknown version, or a file that is missing or damaged.
+    """
     if version is not None:
         if version not in PUBLISHED:
             raise CheckpointError(f"version {version!r} is unknown; choose {' or '.join(PUBLISHED)}")

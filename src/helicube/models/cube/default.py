@@ -17,9 +17,9 @@ from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice import LatticeConfig
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig
-from helicube.nn.linear import adopt, quantized_names
+from helicube.nn.linear import adopt, module_format, quantized_names
 
-__all__ = ["BUNDLED_WEIGHTS", "DefaultConfig", "DefaultWeights", "load_default", "save_default"]
+__all__ = ["BUNDLED_WEIGHTS", "DefaultConfig", "DefaultWeights", "default_config", "load_default", "save_default"]
 
 BUNDLED_WEIGHTS = Path(__file__).resolve().parents[2] / "weights"
 FORMAT = "helicube-default-1"
@@ -60,8 +60,9 @@ def save_default(weights: DefaultWeights, folder: Path, dtype: torch.dtype = tor
     tensors |= {f"decoder.{name}": t for name, t in weights.decoder.state_dict().items()}
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / "model.partial"
-    metadata = {"format": FORMAT, "config": json.dumps(asdict(weights.config))}
     quantized = quantized_names(tensors)
+    form = module_format(weights.decoder.lm_head) if quantized else str(dtype).removeprefix("torch.")
+    metadata = {"format": FORMAT, "config": json.dumps(asdict(weights.config)), "weights": form}
     stored = {name: (t if name in quantized else t.to(dtype)).contiguous() for name, t in tensors.items()}
     save_file(stored, partial, metadata=metadata)
     return partial.replace(folder / MODEL_FILE)
@@ -74,18 +75,15 @@ def load_default(folder: Path = BUNDLED_WEIGHTS, dtype: torch.dtype = torch.floa
         CheckpointError: the file is missing, damaged, of another format, or does not fit its own configuration.
     """
     path = folder / MODEL_FILE
-    if not path.is_file():
-        raise CheckpointError(f"{path} is missing; reinstall helicube, or give the folder of a trained model")
+    config, form = _described(path)
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            config, form = _parse(metadata, path), metadata.get("weights", "bfloat16")
             names = list(file.keys())
             quantized = quantized_names(names)
             read = {name: file.get_tensor(name) for name in names}
             tensors = {name: t if name in quantized else t.to(dtype) for name, t in read.items()}
     except SafetensorError as error:
-        raise CheckpointError(f"{path} is damaged ({error}); reinstall helicube") from None
+        raise CheckpointError(f"{path} is damaged ({error}); {_remedy(path)}") from None
     with torch.device("meta"):
         code, decoder = LatticeCode(config.shape, config.color), CubeDecoder(config.decoder)
     _fill(code, "code.", tensors, path)
@@ -100,20 +98,44 @@ def _fill(module: nn.Module, prefix: str, tensors: dict[str, Tensor], path: Path
         module.load_state_dict(mine, assign=True)
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{path} does not fit its configuration ({reason}); reinstall helicube") from None
+        raise CheckpointError(f"{path} does not fit its configuration ({reason}); {_remedy(path)}") from None
     module.eval().requires_grad_(False)
+
+
+def default_config(folder: Path) -> DefaultConfig:
+    """Sizes of the parts of what `save_default` wrote; its errors are those of `load_default`."""
+    return _described(folder / MODEL_FILE)[0]
+
+
+def _described(path: Path) -> tuple[DefaultConfig, str]:
+    """What a file says of itself: sizes, and the format of the decoder's matrices."""
+    if not path.is_file():
+        raise CheckpointError(f"{path} is missing; reinstall helicube, or give the folder of a trained model")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} is damaged ({error}); {_remedy(path)}") from None
+    return _parse(metadata, path), metadata.get("weights", "bfloat16")
+
+
+def _remedy(path: Path) -> str:
+    return "reinstall helicube" if path.parent == BUNDLED_WEIGHTS else "get it again, or give another folder"
 
 
 def _parse(metadata: dict[str, str], path: Path) -> DefaultConfig:
     if metadata.get("format") != FORMAT:
-        raise CheckpointError(f"{path} has format {metadata.get('format')!r}, not {FORMAT!r}; retrain or reinstall")
-    raw = json.loads(metadata["config"])
-    return DefaultConfig(
-        shape=_build(LatticeConfig, raw["shape"], path),
-        color=_build(ColorConfig, raw["color"], path),
-        decoder=_build(DecoderConfig, raw["decoder"], path),
-        num_text=raw["num_text"],
-    )
+        raise CheckpointError(f"{path} has format {metadata.get('format')!r}, not {FORMAT!r}; {_remedy(path)}")
+    try:
+        raw = json.loads(metadata["config"])
+        return DefaultConfig(
+            shape=_build(LatticeConfig, raw["shape"], path),
+            color=_build(ColorConfig, raw["color"], path),
+            decoder=_build(DecoderConfig, raw["decoder"], path),
+            num_text=raw["num_text"],
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path} has no whole configuration ({error!r}); {_remedy(path)}") from None
 
 
 def _build(kind: type[T], raw: dict[str, Any], path: Path) -> T:
