@@ -14,7 +14,8 @@ from typing import Any
 from studio_target import Target, request
 
 import helicube
-from helicube.errors import HelicubeError
+from helicube.errors import HelicubeError, InputError
+from helicube.serve.config import Limits
 
 # Objects compared with what the command gives.
 CHECKED = 40
@@ -57,6 +58,14 @@ class Load:
             thread.join()
 
 
+def end_of(client: helicube.Client, job: str) -> dict[str, Any] | None:
+    """The ended job, None if it has ended so long ago that it was forgotten."""
+    try:
+        return client.wait(job)
+    except InputError:
+        return None
+
+
 def run(options: argparse.Namespace) -> dict[str, Any]:
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +83,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             downtimes.append(time.monotonic() - started)
         load.stop()
         client = helicube.Client(target.url)
-        ended = [(number, client.wait(job)) for number, job in load.accepted]
+        ended = [(number, end_of(client, job)) for number, job in load.accepted]
         objects = {made["id"] for made in client.objects()}
         broken = [key for key in objects if not client.file(key).startswith(b"glTF")]
         changed = [number for number, made, data in load.seen if client.file(made) != data]
@@ -82,7 +91,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         wrong = [number for number, _, data in sample if data != target.expected(number, cells=64)]
         target.stop()
         left = [path.name for path in (Path(folder) / "objects").iterdir() if path.suffix not in {".npz", ".png"}]
-    lost = [number for number, job in ended if job["status"] != "done"]
+    # One that was under way in many processes that died may be what killed them; the service then says so.
+    given_up = [n for n, job in ended if job and (job["objects"][0]["error"] or {}).get("code") == "crashed"]
+    lost = [n for n, job in ended if job and job["status"] != "done" and n not in given_up]
+    # Ended jobs beyond the newest thousand are forgotten, and none before.
+    forgotten = sum(job is None for _, job in ended)
+    early = forgotten > max(0, len(ended) - Limits().jobs)
     return {
         "kills": options.kills,
         "accepted": len(load.accepted),
@@ -90,11 +104,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "of_these_between_kills": finished_before_last,
         "objects": len(objects),
         "lost": lost,
+        "given_up": given_up,
+        "forgotten": forgotten,
         "broken": broken,
         "changed_after_a_kill": changed,
         "checked": len(sample),
         "wrong": wrong,
         "parts_left": left,
         "restart_s": round(sum(downtimes) / max(1, len(downtimes)), 2),
-        "sound": not (lost or broken or changed or wrong or left) and len(load.accepted) > 0,
+        "sound": not (lost or early or broken or changed or wrong or left) and len(objects) > 0,
     }

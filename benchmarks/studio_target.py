@@ -51,12 +51,15 @@ class Target:
     def _fork(self) -> str:
         import small_server
 
+        from helicube.serve.config import Limits
+
         # Forked from a process that has imported everything: what is measured is not the import of PyTorch.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["small_server"])
         mine, theirs = context.Pipe(duplex=False)
         arguments = {"data_dir": str(self.folder), "port": self.port, "step_s": self.options.step_s,
-                     "slots": self.slots, "queue": 1000, "ready": theirs.send}  # fmt: skip
+                     "slots": self.slots, "ready": theirs.send,
+                     "limits": Limits(objects_per_minute=0, requests_per_s=0, queue=1000)}  # fmt: skip
         self.process = context.Process(target=small_server.run, kwargs=arguments, daemon=True)
         self.process.start()
         self.pid = self.process.pid
