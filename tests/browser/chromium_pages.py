@@ -65,7 +65,9 @@ class Pages:
         self.contexts: list[BrowserContext] = []
         self.faults: list[str] = []
 
-    def __call__(self, url: str, *, width: int = 900, height: int = 600, scheme: str = "light") -> Page:
+    def __call__(
+        self, url: str, *, width: int = 900, height: int = 600, scheme: str = "light", before: str = ""
+    ) -> Page:
         context = self.browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if scheme == "dark" else "light",
@@ -73,6 +75,8 @@ class Pages:
         )
         self.contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
+        # What the page finds in its browser.
+        context.add_init_script(before)
         # Small meshes: they are drawn by the processor.
         context.add_init_script("localStorage.settings ??= JSON.stringify({ quality: 'draft', max_triangles: 1500 })")
         page = context.new_page()

@@ -2,6 +2,8 @@
 
 import { find } from "./elements.js";
 
+// By what the server says of itself.
+const WORDS = { ok: "Connected", stopping: "Server is stopping", broken: "Server is broken: see its log" };
 const IDLE_MS = 5000, FIRST_MS = 400, LONGEST_MS = 3000;
 
 class Connection extends EventTarget {
@@ -28,20 +30,20 @@ class Connection extends EventTarget {
 
   async #check() {
     clearTimeout(this.#timer);
-    const good = await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(8000) }).then((r) => r.ok, () => false);
+    const answer = await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(8000) }).catch(() => null);
+    const good = Boolean(answer?.ok), health = await answer?.json().catch(() => null);
     this.#wait = good ? FIRST_MS : Math.min(LONGEST_MS, this.#wait * 1.5);
-    this.#tell(good ? "good" : "lost");
+    this.#tell(good ? "good" : "lost", WORDS[good ? "ok" : health?.status] ?? "Server gone, reconnecting");
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#check(), good ? IDLE_MS : this.#wait);
   }
 
-  #tell(state) {
-    const before = this.state;
+  #tell(state, words) {
+    const before = this.state, badge = find("#connection");
     this.state = state;
-    if (before === state) return;
-    const badge = find("#connection");
     badge.dataset.state = state;
-    badge.querySelector("span").textContent = state === "good" ? "Connected" : "Server gone, reconnecting";
+    if (badge.querySelector("span").textContent !== words) badge.querySelector("span").textContent = words;
+    if (before === state) return;
     this.dispatchEvent(new Event(state === "good" ? "back" : "lost"));
   }
 }

@@ -13,6 +13,7 @@ export class Form {
   constructor(settings) {
     const { limits, defaults } = settings;
     this.prompt = find("#prompt");
+    this.boxRatio = limits.box_ratio;
     this.prompt.maxLength = limits.prompt_chars;
     this.seed = find("#seed");
     this.seed.max = limits.seed[1];
@@ -22,7 +23,14 @@ export class Form {
     this.#ideas();
     find("#dice").addEventListener("click", () => { this.seed.value = Math.floor(Math.random() * 1e6); this.#keep(); });
     find("#form").addEventListener("change", () => this.#changed());
-    this.set({ variants: defaults.variants, quality: defaults.quality, seed: defaults.seed, ...before() });
+    const first = { variants: defaults.variants, quality: defaults.quality, seed: defaults.seed };
+    this.set(first);
+    try {
+      this.set(before());
+    } catch {
+      // Kept by another version, or by hand.
+      this.set({ ...first, box: null });
+    }
   }
 
   get request() {
@@ -42,10 +50,13 @@ export class Form {
     };
   }
 
-  /** What would be wrong with the request, in plain words, or null. */
+  /** What would be wrong with the request: a message in plain words and a code, or null. */
   get fault() {
-    if (!this.prompt.value.trim()) return "Type what it should be, such as “a red wooden chair”.";
-    if (!this.seed.checkValidity()) return `The seed ${this.seed.value} is not a whole number from 0 to ${this.seed.max}.`;
+    const invalid = (message, code = "invalid_request") => ({ message, code });
+    if (!this.prompt.value.trim()) return invalid("Type what it should be, such as “a red wooden chair”.", "invalid_prompt");
+    if (!this.seed.checkValidity()) return invalid(`The seed ${this.seed.value} is not a whole number from 0 to ${this.seed.max}.`);
+    const { box } = this.request, ratio = box ? Math.max(...box) / Math.min(...box) : 1;
+    if (ratio > this.boxRatio) return invalid(`The box is ${few(ratio)} times as long as it is thin; at most ${this.boxRatio} times can be made.`);
     return null;
   }
 
@@ -123,7 +134,9 @@ export class Form {
 /** The settings of the last visit, if there are any and they can be read. */
 function before() {
   try {
-    return JSON.parse(kept("settings") ?? "{}");
+    const values = JSON.parse(kept("settings")) ?? {}, { box } = values;
+    const sound = box === null || (box?.length === 3 && box.every((side) => side > 0));
+    return sound ? values : { ...values, box: undefined };
   } catch {
     return {};
   }

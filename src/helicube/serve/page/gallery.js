@@ -5,7 +5,7 @@ import { Model } from "./model.js";
 import { picture } from "./picture.js";
 import { call } from "./server.js";
 
-const PAGE = 30;
+const PAGE = 30, AGAIN_MS = 4000;
 
 export class Gallery extends EventTarget {
   objects = [];
@@ -28,8 +28,11 @@ export class Gallery extends EventTarget {
   async load() {
     const answer = await call(`/v1/objects?limit=${PAGE}`).catch(() => null);
     if (!answer) return;
-    this.objects = answer.objects;
-    this.#next = answer.next;
+    // What was scrolled to stays: the older pages hang on where the newest one meets them.
+    const at = this.objects.findIndex(({ id }) => id === answer.objects.at(-1)?.id);
+    const older = answer.next && at >= 0 ? this.objects.slice(at + 1) : [];
+    this.objects = [...answer.objects, ...older];
+    if (!older.length) this.#next = answer.next;
     this.#draw();
   }
 
@@ -67,7 +70,7 @@ export class Gallery extends EventTarget {
   #item(object) {
     const image = make("img", { src: object.urls.png, alt: "", loading: "lazy", decoding: "async" });
     image.addEventListener("load", () => { image.dataset.loaded = "true"; });
-    image.addEventListener("error", () => this.#drawHere(object, image), { once: true });
+    image.addEventListener("error", () => this.#again(object, image), { once: true });
     const open = make("button", { type: "button", class: "thumb", title: object.prompt }, image, make("span", { class: "name" }, object.prompt));
     open.addEventListener("click", () => this.dispatchEvent(new CustomEvent("open", { detail: object })));
     const cross = makeSvg("svg", { viewBox: "0 0 12 12", "aria-hidden": "true" }, makeSvg("path", { d: "M2 2l8 8M10 2l-8 8" }));
@@ -76,12 +79,20 @@ export class Gallery extends EventTarget {
     return make("li", { "data-id": object.id }, open, remove);
   }
 
+  /** Once more in a while, as the server may be busy or away; then the picture is drawn here. */
+  #again(object, image) {
+    setTimeout(() => {
+      image.addEventListener("error", () => this.#drawHere(object, image), { once: true });
+      image.src = `${object.urls.png}?again`;
+    }, AGAIN_MS);
+  }
+
   /** One after another, so that the view stays fluent. */
   #drawHere(object, image) {
     this.#queue = this.#queue.then(async () => {
       if (!this.#pictures.has(object.id)) {
         const model = await Model.load(object.urls.glb, object.settings).catch(() => null);
-        if (model) this.#pictures.set(object.id, picture(this.stage, model));
+        if (model && !this.stage.blind) this.#pictures.set(object.id, picture(this.stage, model));
       }
       const found = this.#pictures.get(object.id);
       if (found) image.src = found;

@@ -44,7 +44,7 @@ export class Job extends EventTarget {
     this.state.status = "cancelled";
     for (const object of this.objects) if (object.status !== "done" && object.status !== "failed") object.status = "cancelled";
     this.#end();
-    await call(`/v1/jobs/${this.id}`, { method: "DELETE" });
+    await call(`/v1/jobs/${this.id}?forget=false`, { method: "DELETE" });
   }
 
   /** Leave the job to the server and stop listening. */

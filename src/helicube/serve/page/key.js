@@ -24,6 +24,12 @@ async function ask() {
     }).catch(() => null);
     trouble.hidden = Boolean(response?.ok);
     if (response?.ok) return;
-    trouble.textContent = response ? "That is not the key." : "The server does not answer. Try again in a moment.";
+    trouble.textContent = wrong(response);
   }
+}
+
+function wrong(response) {
+  if (response?.status === 401) return "That is not the key.";
+  if (response?.status !== 429) return "The server does not answer. Try again in a moment.";
+  return `Too many tries. Wait ${response.headers.get("Retry-After") ?? 60} seconds, then try again.`;
 }

@@ -1,7 +1,7 @@
 /** The planner's interactive frontier, for a model and GPUs of one's choice. */
 
 import { find, make } from "./elements.js";
-import { call } from "./server.js";
+import { bytesOf, call } from "./server.js";
 
 const CONTEXTS = [[8192, "8 k"], [131072, "128 k"], [1000000, "1 M"]];
 const POOLS = [8, 16, 32, 64, 72];
@@ -35,11 +35,23 @@ export async function showPlanner() {
   plan(form);
 }
 
-function plan(form) {
-  const frame = find("#plan-frame"), button = form.querySelector("button");
-  frame.hidden = false;
+async function plan(form) {
+  const frame = find("#plan-frame"), button = form.querySelector("button"), trouble = find("#plan-trouble");
+  const url = `/plan?${new URLSearchParams(new FormData(form))}`;
+  const ready = () => { button.disabled = false; button.textContent = "Plan"; };
   button.disabled = true;
   button.textContent = "Planning";
-  frame.addEventListener("load", () => { button.disabled = false; button.textContent = "Plan"; }, { once: true });
-  frame.src = `/plan?${new URLSearchParams(new FormData(form))}`;
+  trouble.hidden = true;
+  try {
+    // First by itself: a frame would show what goes wrong as an empty page. The frame then has it from the cache.
+    await bytesOf(url);
+    frame.hidden = false;
+    frame.addEventListener("load", ready, { once: true });
+    frame.src = url;
+  } catch (error) {
+    frame.hidden = true;
+    trouble.textContent = error.message;
+    trouble.hidden = false;
+    ready();
+  }
 }

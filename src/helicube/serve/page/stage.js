@@ -4,6 +4,7 @@ import * as three from "./three.js";
 import { Cell } from "./cell.js";
 import { find } from "./elements.js";
 import { FIGURE_M } from "./figure.js";
+import { NoRenderer } from "./no-renderer.js";
 import { token } from "./theme.js";
 
 const REVEAL_MS = 520;
@@ -25,6 +26,8 @@ function around(size) {
 export class Stage extends EventTarget {
   cells = [];
   selected = 0;
+  /** The browser draws nothing in 3D. */
+  blind = false;
   #asked = false;
   #reveals = new Map();
 
@@ -32,7 +35,7 @@ export class Stage extends EventTarget {
     super();
     this.element = find("#view");
     this.canvas = find("#canvas");
-    this.renderer = new three.WebGLRenderer({ canvas: this.canvas, antialias: true, alpha: true });
+    this.renderer = this.#start();
     this.renderer.localClippingEnabled = true;
     this.renderer.shadowMap.enabled = true;
     this.renderer.toneMapping = three.NeutralToneMapping;
@@ -49,6 +52,17 @@ export class Stage extends EventTarget {
     this.#clicks();
     this.arrange(1);
     this.wait(null);
+  }
+
+  /** A renderer, or a stand-in and a line of text. */
+  #start() {
+    try {
+      return new three.WebGLRenderer({ canvas: this.canvas, antialias: true, alpha: true });
+    } catch {
+      this.blind = true;
+      find("#no-webgl").hidden = false;
+      return new NoRenderer();
+    }
   }
 
   /** That many empty cells. */

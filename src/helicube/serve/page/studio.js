@@ -40,6 +40,12 @@ function startTools(stage) {
     });
 }
 
+/** Whether Escape means the job: in the form or on the stage, and not what closes a dialog, a list or a word being composed. */
+function stops({ target, isComposing, defaultPrevented }) {
+  if (isComposing || defaultPrevented || find("#key-dialog").open || find("#create").hidden) return false;
+  return target === document.body || Boolean(target.closest("#prompt, .actions, #stage"));
+}
+
 function startKeys(workshop) {
   find("#prompt").addEventListener("keydown", (event) => {
     // Enter ends a word that is being composed, as in Japanese; that is not a press of Generate.
@@ -48,7 +54,7 @@ function startKeys(workshop) {
     find("#form").requestSubmit();
   });
   addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !find("#key-dialog").open) workshop.stop();
+    if (event.key === "Escape" && stops(event)) workshop.stop();
   });
 }
 

@@ -14,6 +14,10 @@ const KEPT = "job";
 
 export class Workshop {
   job = null;
+  /** A job that runs behind an object of the gallery. */
+  aside = null;
+  /** A request that the server has not answered yet. */
+  asking = null;
   /** Objects on the stage, by cell; null where none is finished. */
   shown = [];
   /** The last mesh on its way to each cell. */
@@ -31,20 +35,35 @@ export class Workshop {
   }
 
   async generate() {
-    const fault = this.form.fault;
-    if (fault) return void showTrouble(new Trouble(fault, { code: "invalid_prompt" }));
-    this.leave();
+    const { fault } = this.form;
+    if (fault) return void showTrouble(new Trouble(fault.message, { code: fault.code }));
+    // Another press while the server has not answered the first would start a second job.
+    if (this.asking) return;
+    const asking = this.asking = { stopped: false };
     showTrouble(null);
-    const { request } = this.form;
     this.#busy(true);
     try {
-      const job = await Job.start(request);
+      const job = await Job.start(this.form.request);
+      this.asking = null;
+      if (asking.stopped) return void await this.#forsake(job);
+      // Only now: had the server declined, the job before would still be there.
+      this.leave();
       keep(KEPT, job.id, "sessionStorage");
       this.#watch(job);
     } catch (trouble) {
-      this.#busy(false);
+      this.asking = null;
+      this.#busy(Boolean(this.#underway));
       showTrouble(trouble);
     }
+  }
+
+  /** The job that runs, on the stage or behind an object of the gallery. */
+  get #underway() { return [this.job, this.aside].find((job) => job?.running) ?? null; }
+
+  /** The answer came after Stop. */
+  async #forsake(job) {
+    await job.cancel().catch(showTrouble);
+    this.#busy(Boolean(this.#underway));
   }
 
   /** A job that was under way when the page was reloaded. */
@@ -57,24 +76,29 @@ export class Workshop {
   }
 
   async stop() {
-    const job = this.job;
-    if (!job?.running) return;
+    if (this.asking) {
+      this.asking.stopped = true;
+      return void say("Stopped");
+    }
+    const job = this.#underway;
+    if (!job) return;
     await job.cancel().catch((trouble) => { if (trouble.status !== 404) showTrouble(trouble); });
     say("Stopped");
   }
 
   /** Another job takes the stage: the one before is no longer wanted. */
   leave() {
-    if (!this.job?.running) return;
-    this.job.leave();
-    call(`/v1/jobs/${this.job.id}`, { method: "DELETE" }).catch(() => { /* it will simply be finished */ });
-    this.job = null;
+    const job = this.#underway;
+    this.job = this.aside = null;
+    if (!job) return;
+    job.leave();
+    call(`/v1/jobs/${job.id}?forget=false`, { method: "DELETE" }).catch(() => { /* it will simply be finished */ });
   }
 
-  /** An object of the gallery; a job under way goes on out of sight, and the gallery gets what it makes. */
+  /** An object of the gallery; a job under way goes on behind it, can be stopped, and the gallery gets what it makes. */
   async open(object) {
+    this.aside = this.#underway;
     this.job = null;
-    this.#busy(false);
     showTrouble(null);
     this.#prepare([object]);
     await this.#load(0, object.urls.glb, Infinity, object);
@@ -82,6 +106,7 @@ export class Workshop {
 
   #watch(job) {
     this.job = job;
+    this.aside = null;
     this.#prepare(job.objects);
     const { box, size_m } = job.state.request;
     if (box) this.stage.wait(box.map((side) => (side / Math.max(...box)) * (size_m ?? 1)));
@@ -90,6 +115,7 @@ export class Workshop {
     job.addEventListener("change", mine(() => this.#change(job)));
     job.addEventListener("preview", mine(({ detail }) => this.#load(detail.index, detail.preview.url, detail.preview.level)));
     job.addEventListener("end", () => this.gallery.changed());
+    job.addEventListener("end", () => { if (this.aside === job) this.#endAside(job); });
     job.addEventListener("end", mine(() => this.#end(job)));
     job.watch();
   }
@@ -119,9 +145,18 @@ export class Workshop {
     this.stage.draw();
   }
 
+  /** It ended behind an object of the gallery. */
+  #endAside(job) {
+    this.aside = null;
+    keep(KEPT, null, "sessionStorage");
+    this.#busy(Boolean(this.asking));
+    if (job.trouble) showTrouble(job.trouble);
+    say(job.state.status === "done" ? "Done: the new object is in the history" : "Stopped");
+  }
+
   #end(job) {
     keep(KEPT, null, "sessionStorage");
-    this.#busy(false);
+    this.#busy(Boolean(this.asking));
     hideProgress();
     this.#result();
     const made = this.shown.filter(Boolean), failed = job.objects.filter((object) => object.error);

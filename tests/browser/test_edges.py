@@ -1,0 +1,123 @@
+"""Presses at the wrong moment, browsers that lack something, and answers that are not the usual ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from live_studio import Studio, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
+
+pytestmark = pytest.mark.browser
+
+OpenPage = Callable[..., "Page"]
+
+
+def held(page: Page) -> list[Route]:
+    """Requests for objects, which wait until they are let go."""
+    routes: list[Route] = []
+    page.route("**/v1/objects", lambda route: routes.append(route))  # noqa: PLW0108 - Playwright marks the function
+    return routes
+
+
+def test_two_presses_are_one_job_and_stop_counts_while_the_server_thinks(page: Page, studio: Studio) -> None:
+    before = len(studio.get("/v1/jobs")["jobs"])
+    routes = held(page)
+    page.fill("#prompt", "a red chair")
+    page.press("#prompt", "Enter")
+    page.press("#prompt", "Enter")
+    page.wait_for_selector("#cancel:not([hidden])")
+    page.press("#prompt", "Escape")
+    page.wait_for_timeout(300)
+    assert len(routes) == 1
+    routes[0].continue_()
+    page.wait_for_selector("#cancel", state="hidden")
+    page.unroute_all()
+    jobs = studio.get("/v1/jobs")["jobs"]
+    assert len(jobs) == before + 1
+    assert jobs[0]["status"] == "cancelled"
+
+
+def test_a_job_goes_on_where_the_next_one_is_declined(page: Page, studio: Studio) -> None:
+    page.fill("#seed", "1")
+    page.fill("#prompt", "a lamp")
+    with page.expect_response("**/v1/objects") as first:
+        page.press("#prompt", "Enter")
+    body = json.dumps({"error": {"code": "queue_full", "message": "64 objects wait already."}})
+    page.route("**/v1/objects", lambda route: route.fulfill(status=429, content_type="application/json", body=body))
+    page.fill("#prompt", "a bed")
+    page.press("#prompt", "Enter")
+    page.wait_for_selector("#trouble:has-text('64 objects wait already')")
+    page.unroute_all()
+    page.wait_for_selector(".cell[data-level=final]")
+    assert studio.get(f"/v1/jobs/{first.value.json()['id']}")["status"] == "done"
+
+
+def test_history_hides_a_job_without_losing_it(page: Page, studio: Studio) -> None:
+    page.fill("#prompt", "a cup")
+    page.press("#prompt", "Enter")
+    page.locator("#gallery .thumb").first.wait_for()
+    page.fill("#seed", "2")
+    page.fill("#prompt", "a lamp")
+    with page.expect_response("**/v1/objects") as first:
+        page.press("#prompt", "Enter")
+    job = first.value.json()["id"]
+    page.locator("#gallery .thumb").first.click()
+    # Not in the form or on the stage: nothing to do with the job.
+    page.focus("#seed")
+    page.keyboard.press("Escape")
+    assert page.locator("#cancel").is_visible()
+    page.click("#cancel")
+    page.wait_for_selector("#cancel", state="hidden")
+    assert studio.get(f"/v1/jobs/{job}")["status"] in {"cancelled", "done"}
+
+
+def test_without_webgl_objects_are_made_and_can_be_had(open_page: OpenPage, studio: Studio) -> None:
+    lacking = """const real = HTMLCanvasElement.prototype.getContext;
+      HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+        return kind.startsWith("webgl") ? null : real.call(this, kind, ...rest);
+      };"""
+    page = open_page(studio.url, before=lacking)
+    page.wait_for_selector("#no-webgl:not([hidden])")
+    page.fill("#prompt", "a red chair")
+    page.press("#prompt", "Enter")
+    page.wait_for_selector("#downloads a")
+
+
+@pytest.mark.parametrize("kept", ['{"box": 5}', "null", "{", '{"quality": {"a": 1}, "box": [1]}'])
+def test_settings_that_cannot_be_read_are_left(open_page: OpenPage, studio: Studio, kept: str) -> None:
+    page = open_page(studio.url, before=f"localStorage.settings ??= {json.dumps(kept)}")
+    assert page.locator("#generate").is_enabled()
+    until(page, "document.querySelector('input[name=quality]:checked') !== null")
+
+
+def test_a_plan_that_is_refused_says_why(page: Page) -> None:
+    body = json.dumps({"error": {"code": "busy", "message": "4 searches wait already"}})
+    page.route("**/plan?*", lambda route: route.fulfill(status=503, content_type="application/json", body=body))
+    page.click("#tab-planner")
+    page.wait_for_selector("#plan-trouble:has-text('4 searches wait already')")
+    page.unroute_all()
+    page.click("#plan-form button")
+    page.frame_locator("#plan-frame").locator("#chart circle").first.wait_for()
+    page.click("#tab-create")
+
+
+def test_a_broken_engine_and_too_many_keys_are_called_what_they_are(page: Page) -> None:
+    page.route("**/healthz", lambda route: route.fulfill(status=503, json={"status": "broken"}))
+    page.wait_for_selector("#connection:has-text('Server is broken')")
+    page.unroute_all()
+    page.wait_for_selector("#connection:has-text('Connected')")
+    locked = {"error": {"code": "unauthorized", "message": "an API key is needed"}}
+    page.route("**/v1/objects", lambda route: route.fulfill(status=401, json=locked))
+    page.route("**/v1/session", lambda route: route.fulfill(status=429, headers={"Retry-After": "40"}, json={}))
+    page.fill("#prompt", "a bench")
+    page.press("#prompt", "Enter")
+    page.fill("#key", "anything")
+    page.press("#key", "Enter")
+    page.wait_for_selector("#key-trouble:has-text('Wait 40 seconds')")
+    page.unroute_all()
+    page.reload()
