@@ -77,8 +77,10 @@ def test_answers_are_as_described(start: Start) -> None:
             seen[operation.label] |= probe(client, operation, mode, known)
     assert len(seen) >= 18
     reached = {label: min(statuses) for label, statuses in seen.items() if statuses}
-    for label in ("POST /v1/objects", "GET /v1/jobs/{job}", "GET /v1/objects/{object_id}", "GET /v1/engine"):
-        assert reached[label] < 300, reached
+    # Previews are gone where an object is done; the others need what random requests do not have.
+    never = {"GET /v1/jobs/{job}/previews/{place}/{level}.glb", "POST /v1/session", "DELETE /v1/jobs/{job}",
+             "DELETE /v1/objects/{object_id}"}  # fmt: skip
+    assert {label for label, status in reached.items() if status >= 300} <= never, reached
     assert client.get("/healthz").json() == {"status": "ok"}
 
 

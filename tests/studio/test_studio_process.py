@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import socket
@@ -234,6 +235,50 @@ def test_without_the_extra_the_command_says_what_to_install_and_the_client_works
     assert done.stderr.strip().splitlines()[-1].endswith("pip install 'helicube[serve]'")
     assert "Traceback" not in done.stderr
     subprocess.run([sys.executable, "-c", f"{hide}; import helicube; helicube.Client()"], check=True, timeout=60)
+
+
+def replies(*answers: bytes) -> str:
+    """The address of a server that gives these answers, one to each connection, and the last of them for ever."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        for data in itertools.chain(answers, itertools.repeat(answers[-1])):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(data)
+
+    threading.Thread(target=answer, daemon=True).start()
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def page_of(body: str, head: str = "200 OK") -> bytes:
+    return f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
+
+
+def test_the_client_waits_for_no_one_for_ever() -> None:
+    # Proxies write the header as a date.
+    busy = page_of("{}", "503 Busy\r\nRetry-After: Fri, 31 Dec 2027 23:59:59 GMT")
+    with pytest.raises(DeviceError, match="503"):
+        helicube.Client(replies(busy), patience_s=1).job("x")
+    with pytest.raises(DeviceError, match="tells nothing"):
+        list(helicube.Client(replies(page_of("")), patience_s=1).events("x"))
+
+
+def test_the_client_keeps_what_was_made_and_refuses_a_bad_name_before_asking(tmp_path: Path) -> None:
+    client = helicube.Client("http://127.0.0.1:9", patience_s=0)
+    for path, settings in (("chair.exe", {}), ("chair.glb", {"variants": 2})):
+        with pytest.raises(InputError, match="folder"):
+            client.generate("a chair", tmp_path / path, **settings)
+    with pytest.raises(InputError, match="folder"):
+        client.generate(["a chair", "a lamp"], tmp_path / "both.glb")
+    objects = [{"id": "a", "prompt": "a chair", "status": "done", "error": None},
+               {"id": "b", "prompt": "a lamp", "status": "failed", "error": {"message": "no surface"}}]  # fmt: skip
+    job = json.dumps({"id": "j", "ended_at": 1, "objects": objects, "request": {"format": "stl"}})
+    client = helicube.Client(replies(page_of(job), page_of("solid")))
+    with pytest.raises(DecodeError, match=r"no surface.*1 of 2"):
+        client.generate(["a chair", "a lamp"], tmp_path / "kept")
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["a.stl"]
 
 
 def test_answers_that_break_off_are_asked_for_again_or_said_in_one_line() -> None:

@@ -161,6 +161,26 @@ def test_luau_module_says_what_is_wrong(roblox: tuple[Any, Services]) -> None:
         service.editableMesh(service, huge)
 
 
+def test_luau_module_outlives_a_broken_connection(roblox: tuple[Any, Services]) -> None:
+    module, made = roblox
+    service = module.new("http://here")
+    real, broken = made.request, [2]
+
+    def request(asked: Any) -> Any:
+        assert "wait=" not in asked["Url"]
+        if broken[0]:
+            broken[0] -= 1
+            raise ConnectionError("HttpError: ConnectFail")
+        return real(asked)
+
+    made.request = request  # type: ignore[method-assign, assignment]
+    options = made.lua.table_from({"maxTriangles": 500, "quality": "draft"})
+    assert service.generate(service, "a chair", options)[0]["mesh"] is not None
+    broken[0] = 99
+    with pytest.raises(lupa.lua51.LuaError, match=r"cannot be reached.*ConnectFail"):
+        service.generate(service, "a chair", options)
+
+
 def test_luau_module_waits_when_the_queue_is_full(start: Start) -> None:
     lua = lupa.lua51.LuaRuntime()
     client = start(step_s=0.2, slots=1, limits={"queue": 1}, grace_s=0.0)

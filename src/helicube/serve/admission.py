@@ -30,7 +30,8 @@ def refuse_beyond_the_queue(service: Service, keys: Sequence[str], client: str) 
     limits = service.config.limits
     # Those that wait for a mesh count too: they hold memory, and a new object is behind both.
     waiting = [work for work in list(service.works.values()) if work.status != "decoding"]
-    behind = max(0, len(waiting) - service.config.mesh_threads)
+    meshing = sum(work.status == "meshing" for work in waiting)
+    behind = len(waiting) - min(meshing, service.config.mesh_threads)
     mine = sum(work.client == client for work in waiting)
     each_s = service.stats.median("object_s") or 2.0
     wait_s = max(1.0, min(60.0, each_s * (1 + behind / service.config.slots)))

@@ -17,6 +17,8 @@ from helicube.errors import DecodeError, DeviceError, HelicubeError, InputError,
 __all__ = ["Client"]
 
 Json = dict[str, Any]
+# Endings of files that an object can be had as.
+_FILES = ("glb", "obj", "stl", "ply", "json", "png")
 # Codes of errors that the request itself caused.
 _MISTAKES = {"invalid_request", "invalid_prompt", "too_large", "unsupported_type", "not_found", "unauthorized"}
 
@@ -61,23 +63,26 @@ class Client:
             DeviceError: the service cannot be reached, stays full, or failed.
         """
         if path is not None and Path(path).suffix:
-            settings.setdefault("format", Path(path).suffix[1:].lower())
+            several = not isinstance(prompt, str) and len(prompt) > 1
+            settings = _for_file(Path(path), settings, several=several)
         job = self.submit(prompt, **settings)
         if job["ended_at"] is None:
             job = self.wait(job["id"])
-        failed = [made for made in job["objects"] if made["status"] != "done"]
-        if failed:
-            raise DecodeError(f"{failed[0]['prompt']!r}: {(failed[0]['error'] or {}).get('message', 'cancelled')}")
+        # What was made is kept, whatever became of the others.
         if path is not None:
             self._save(job, Path(path))
+        failed = [made for made in job["objects"] if made["status"] != "done"]
+        if failed:
+            why = f"{failed[0]['prompt']!r}: {(failed[0]['error'] or {}).get('message', 'cancelled')}"
+            rest = f" ({len(failed)} of {len(job['objects'])} failed)" if len(job["objects"]) > 1 else ""
+            raise DecodeError(why + rest)
         return job
 
     def _save(self, job: Json, path: Path) -> None:
-        made = job["objects"]
+        made = [one for one in job["objects"] if one["status"] == "done"]
         if path.suffix:
-            if len(made) > 1:
-                raise InputError(f"{path} names one file for {len(made)} objects; name a folder, without an ending")
-            self.download(made[0]["id"], path)
+            for one in made:
+                self.download(one["id"], path)
             return
         path.mkdir(parents=True, exist_ok=True)
         for one in made:
@@ -93,12 +98,19 @@ class Client:
         return self._json("GET", f"/v1/jobs/{job}")
 
     def events(self, job: str) -> Iterator[tuple[str, Json]]:
-        """What happens to a job, as (name, data), until it has ended; a service that restarts is waited for."""
+        """What happens to a job, as (name, data), until it has ended; a service that restarts is waited for.
+
+        Raises:
+            InputError: there is no such job, or it was forgotten meanwhile.
+            DeviceError: the service says nothing for longer than the client's patience.
+        """
+        until = time.monotonic() + self.patience_s
         while True:
             with self._open("GET", f"/v1/jobs/{job}/events") as answer:
                 name = ""
                 try:
                     for raw in answer:
+                        until = time.monotonic() + self.patience_s
                         line = raw.decode().rstrip("\n")
                         if line.startswith("event: "):
                             name = line[7:]
@@ -109,6 +121,8 @@ class Client:
                 except (OSError, HTTPException):
                     # Cut off; the state is told anew on the next connection.
                     pass
+            if time.monotonic() > until:
+                raise DeviceError(f"{self.url} tells nothing of job {job}; is there a proxy that cuts events off?")
             time.sleep(0.2)
 
     def wait(self, job: str) -> Json:
@@ -120,7 +134,11 @@ class Client:
         return ended
 
     def cancel(self, job: str) -> None:
-        """Cancel a job that is under way, or forget one that has ended."""
+        """Cancel a job that is under way; one that has ended stays as it is."""
+        self._read("DELETE", f"/v1/jobs/{job}?forget=false")
+
+    def forget(self, job: str) -> None:
+        """Cancel a job that is under way, or forget one that has ended; its objects stay."""
         self._read("DELETE", f"/v1/jobs/{job}")
 
     def objects(self) -> Iterator[Json]:
@@ -174,7 +192,7 @@ class Client:
             try:
                 return urllib.request.urlopen(request, timeout=self.timeout_s)
             except urllib.error.HTTPError as error:
-                again_s = float(error.headers.get("Retry-After", 1))
+                again_s = _seconds(error.headers.get("Retry-After"))
                 if error.code not in {429, 503} or time.monotonic() + again_s > until:
                     raise _mistake(error) from None
                 # Its body is not read, so the connection must not linger.
@@ -187,6 +205,24 @@ class Client:
                 if time.monotonic() + again_s > until or not (refused or method == "GET"):
                     raise DeviceError(f"{self.url} cannot be reached ({error}); start it: helicube serve") from None
             time.sleep(again_s)
+
+
+def _for_file(path: Path, settings: dict[str, Any], *, several: bool) -> dict[str, Any]:
+    """The settings that make one object for a file; before anything is made, lest it be made in vain."""
+    ending = path.suffix[1:].lower()
+    if ending not in _FILES:
+        raise InputError(f"{path} does not end in a format; choose one of {', '.join(_FILES)}, or name a folder")
+    if several or settings.get("variants", 1) != 1:
+        raise InputError(f"{path} names one file for several objects; name a folder, without an ending")
+    return settings if ending == "png" else {"format": ending, **settings}
+
+
+def _seconds(retry_after: str | None) -> float:
+    """Of a Retry-After header, which proxies also write as a date (RFC 9110, section 10.2.3)."""
+    try:
+        return max(0.0, float(retry_after or 1))
+    except ValueError:
+        return 5.0
 
 
 def _mistake(error: urllib.error.HTTPError) -> HelicubeError:
