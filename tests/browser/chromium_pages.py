@@ -66,7 +66,14 @@ class Pages:
         self.faults: list[str] = []
 
     def __call__(
-        self, url: str, *, width: int = 900, height: int = 600, scheme: str = "light", before: str = ""
+        self,
+        url: str,
+        *,
+        width: int = 900,
+        height: int = 600,
+        scheme: str = "light",
+        before: str = "",
+        ready: str = "body[data-ready]",
     ) -> Page:
         context = self.browser.new_context(
             viewport={"width": width, "height": height},
@@ -83,7 +90,7 @@ class Pages:
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("console", lambda line: self.faults.append(line.text) if "Content Security" in line.text else None)
         page.goto(url)
-        page.wait_for_selector("body[data-ready]")
+        page.wait_for_selector(ready)
         return page
 
     def close(self) -> None:

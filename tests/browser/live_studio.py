@@ -33,11 +33,12 @@ class Studio:
 
     Args:
         folder: data directory; its log lies beside it.
+        key: asked of every client; none by default.
         step_s: seconds that each call of the engine takes at least; a job's 40 tokens take a handful.
     """
 
-    def __init__(self, folder: Path, step_s: float) -> None:
-        self.folder, self.step_s = folder, step_s
+    def __init__(self, folder: Path, step_s: float, key: str | None = None) -> None:
+        self.folder, self.step_s, self.key = folder, step_s, key
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -46,6 +47,7 @@ class Studio:
 
     def start(self) -> None:
         command = [sys.executable, str(SCRIPT), str(self.port), str(self.folder), str(self.step_s)]
+        command += [self.key] if self.key else []
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | {"OMP_NUM_THREADS": "1"})
         until = time.monotonic() + START_S

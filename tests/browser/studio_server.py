@@ -1,4 +1,4 @@
-"""The service with a small model of random weights: `python studio_server.py PORT DATA_DIR STEP_S`."""
+"""The service with a small model of random weights: `python studio_server.py PORT DATA_DIR STEP_S [KEY]`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ from helicube.serve.server import bind, serve
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    port, folder, step_s = sys.argv[1:]
-    config = ServeConfig(data_dir=Path(folder), port=int(port))
+    port, folder, step_s, *key = sys.argv[1:]
+    config = ServeConfig(data_dir=Path(folder), port=int(port), api_key=key[0] if key else None)
     serve(config, small_pipeline(float(step_s)), bind(config.host, config.port))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
 pytestmark = pytest.mark.browser
+
+OpenPage = Callable[..., "Page"]
 
 
 def test_an_empty_prompt_is_told_what_to_do(page: Page) -> None:
@@ -72,3 +76,30 @@ def test_a_key_is_asked_for_once(page: Page) -> None:
     page.press("#key", "Enter")
     page.wait_for_selector(".cell[data-level=final]")
     page.unroute_all()
+
+
+def test_a_studio_with_a_key_opens_to_it_alone(open_page: OpenPage, tmp_path: Path) -> None:
+    key = "a key of sixteen characters and more"
+    locked = Studio(tmp_path / "locked", 0.0, key)
+    locked.start()
+    try:
+        page = open_page(locked.url, ready="#key-dialog[open]")
+        page.fill("#key", key[:-1])
+        page.press("#key", "Enter")
+        page.wait_for_selector("#key-trouble:has-text('That is not the key.')")
+        page.fill("#key", key)
+        page.press("#key", "Enter")
+        page.wait_for_selector("body[data-ready]")
+        page.fill("#prompt", "a bench")
+        page.press("#prompt", "Enter")
+        page.wait_for_selector(".cell[data-level=final]")
+        # Files, events and pictures come by the cookie, which outlives a reload and which scripts cannot read.
+        page.wait_for_selector(".thumb img[data-loaded]")
+        assert page.evaluate("document.cookie") == ""
+        page.reload()
+        page.wait_for_selector(".thumb img[data-loaded]")
+        page.context.clear_cookies()
+        page.reload()
+        page.wait_for_selector("#key-dialog[open]")
+    finally:
+        locked.kill()

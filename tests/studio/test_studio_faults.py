@@ -125,6 +125,20 @@ def test_one_client_cannot_take_the_whole_queue(start: Start) -> None:
     assert other.post("/v1/objects", json={**DRAFT, "prompt": "a table"}).status_code == 202
 
 
+def test_ids_are_decoded_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start()
+    model = service_of(client).steps.model
+    real, decoded = model.decode, []
+
+    def decode(ids: Any) -> Any:
+        decoded.append(ids)
+        return real(ids)
+
+    monkeypatch.setattr(model, "decode", decode)
+    assert post(client, prompt="a chair")["status"] == "done"
+    assert len(decoded) == 1
+
+
 def test_previews_do_not_starve_finished_meshes() -> None:
     done: list[str] = []
     workers = MeshWorkers(1, lambda *_: None)

@@ -53,6 +53,13 @@ def test_unsafe_settings_are_refused(settings: dict[str, Any], words: str, tmp_p
         ServeConfig(data_dir=tmp_path, **settings)
 
 
+def test_limits_are_never_looser_than_the_description() -> None:
+    assert Limits(variants=2).variants == 2
+    for name, value in (("prompts", 17), ("variants", 9), ("triangles", 200_001), ("triangles", 0)):
+        with pytest.raises(InputError, match=name):
+            Limits(**{name: value})
+
+
 def test_loopback_needs_no_key_and_others_do(tmp_path: Path) -> None:
     for host in ("127.0.0.1", "::1", "localhost", "127.1.2.3"):
         assert ServeConfig(data_dir=tmp_path, host=host).api_key is None

@@ -21,7 +21,10 @@ def serve_options(function: F) -> F:
     for option in reversed([
         click.option("--host", default="127.0.0.1", show_default=True, help="Any other address needs an API key."),
         click.option("--port", default=8000, show_default=True, help="0 takes any free one."),
-        click.option("--data-dir", type=folder, help="Where jobs and objects are kept. Default: your user data."),
+        click.option(
+            "--data-dir", type=folder, default=lambda: click.get_app_dir("helicube"), show_default="your user data",
+            help="Where jobs and objects are kept.",
+        ),
         click.option("--api-key", help="Asked of every client. Safer: --api-key-file, or HELICUBE_API_KEY."),
         click.option("--api-key-file", type=click.Path(path_type=Path), help="File that holds the API key."),
         click.option("--allow-host", multiple=True, help="Another name that browsers may use, without an API key."),

@@ -74,33 +74,33 @@ class ObjectSteps:
         )
         return request, conditioned.notes[0]
 
-    def mesh(self, ids: NDArray[np.int64], box: Sequence[float] | None, options: MeshOptions) -> Mesh:
-        """The finished mesh of a whole row of ids.
+    def shape(self, ids: NDArray[np.int64], box: Sequence[float] | None) -> Shape:
+        """The field of a row of ids; without colours of the first `num_shape_ids`."""
+        if len(ids) < self.num_tokens:
+            assert isinstance(self.model, ShapeFirst), "a preview of some ids needs a model whose shape comes first"
+            return with_sizes(self.model.decode_shape(ids), parse_box(box))
+        return with_sizes(self.model.decode(ids), parse_box(box))
+
+    @staticmethod
+    def mesh(shape: Shape, box: Sequence[float] | None, options: MeshOptions) -> Mesh:
+        """The finished mesh of the field of all ids.
 
         Raises:
             GeometryError: the field has no surface.
         """
-        sizes = parse_box(box)
-        return build_mesh(with_sizes(self.model.decode(ids), sizes), options, fit=sizes)[0]
+        return build_mesh(shape, options, fit=parse_box(box))[0]
 
-    def preview(self, ids: NDArray[np.int64], box: Sequence[float] | None, options: MeshOptions, level: int) -> Mesh:
+    @staticmethod
+    def preview(shape: Shape, box: Sequence[float] | None, options: MeshOptions, level: int) -> Mesh:
         """A coarse mesh, neither repaired nor simplified.
 
         Args:
-            ids: all, or the first `num_shape_ids`: then the mesh has no colours.
             level: 0, or 1 for one twice as fine.
 
         Raises:
             GeometryError: the field has no surface.
         """
-        sizes = parse_box(box)
-        if len(ids) < self.num_tokens:
-            assert isinstance(self.model, ShapeFirst), "a preview of some ids needs a model whose shape comes first"
-            shape = self.model.decode_shape(ids)
-        else:
-            shape = self.model.decode(ids)
-        shape = with_sizes(shape, sizes)
-        return finish_mesh(find_surface(shape, PREVIEW_CELLS[level]), shape, options, sizes)
+        return finish_mesh(find_surface(shape, PREVIEW_CELLS[level]), shape, options, parse_box(box))
 
 
 def fingerprint(pipeline: TextToShape, samples: int = 256) -> str:

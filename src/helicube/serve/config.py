@@ -10,23 +10,29 @@ from urllib.parse import urlsplit
 
 from helicube.errors import InputError
 
-__all__ = ["QUALITIES", "Limits", "ServeConfig", "host_of"]
+__all__ = ["MOST_PROMPTS", "MOST_TRIANGLES", "MOST_VARIANTS", "QUALITIES", "Limits", "ServeConfig", "host_of"]
 
 # Cells along the longest side.
 QUALITIES = {"draft": 64, "standard": 128, "fine": 256}
 MIN_KEY_CHARS = 16
+# What the description of the API allows; a service may be told to take less.
+MOST_PROMPTS, MOST_VARIANTS, MOST_TRIANGLES = 16, 8, 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds on what clients may ask for and on what is kept."""
+    """Bounds on what clients may ask for and on what is kept.
+
+    Raises:
+        InputError: a bound is looser than the description of the API.
+    """
 
     # Per job: prompts, variants of each, and objects in all.
-    prompts: int = 16
-    variants: int = 8
+    prompts: int = MOST_PROMPTS
+    variants: int = MOST_VARIANTS
     objects: int = 16
     # Most triangles of a mesh.
-    triangles: int = 200_000
+    triangles: int = MOST_TRIANGLES
     # Objects that wait for a slot, or for their mesh; a job that would exceed it is refused.
     queue: int = 64
     # Bytes of a request's body, and seconds it may take to arrive.
@@ -42,6 +48,11 @@ class Limits:
     # Bytes of finished objects that are kept, and ended jobs.
     cache_bytes: int = 2 << 30
     jobs: int = 1000
+
+    def __post_init__(self) -> None:
+        for name, most in (("prompts", MOST_PROMPTS), ("variants", MOST_VARIANTS), ("triangles", MOST_TRIANGLES)):
+            if not 1 <= getattr(self, name) <= most:
+                raise InputError(f"{name}={getattr(self, name)} is out of range; choose from 1 to {most}")
 
     @property
     def queue_share(self) -> int:

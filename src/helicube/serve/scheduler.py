@@ -119,6 +119,8 @@ class Scheduler:
             except Exception as error:  # noqa: BLE001 - the boundary: whatever goes wrong, the thread goes on
                 # A step that failed says nothing about which object was to blame: all of the batch end.
                 self._end_batch(error)
+                # One that comes back at once is not to fill the log.
+                time.sleep(0.05)
 
     def _free_cancelled(self) -> None:
         for handle, work in list(self.running.items()):

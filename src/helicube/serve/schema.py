@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from helicube.errors import InputError
 from helicube.models.cube.text import MAX_PROMPT_CHARS, check_prompt
 from helicube.pipelines.text_to_shape import parse_box
-from helicube.serve.config import Limits
+from helicube.serve.config import MOST_PROMPTS, MOST_TRIANGLES, MOST_VARIANTS, Limits
 from helicube.serve.work import ObjectSpec
 
 __all__ = [
@@ -49,9 +49,9 @@ class ObjectRequest(BaseModel):
         json_schema_extra={"examples": [{"prompt": PROMPT}, {"prompt": [PROMPT, "an oak table"], "variants": 2}]},
     )
 
-    prompt: Prompt | Annotated[list[Prompt], Field(min_length=1, max_length=Limits().prompts)]
+    prompt: Prompt | Annotated[list[Prompt], Field(min_length=1, max_length=MOST_PROMPTS)]
     seed: int = Field(0, ge=0, le=MAX_SEED, description="Counted up over the variants.")
-    variants: int = Field(1, ge=1, le=Limits().variants, description="Objects per prompt.")
+    variants: int = Field(1, ge=1, le=MOST_VARIANTS, description="Objects per prompt.")
     guidance: float = Field(3.0, ge=0, le=100, allow_inf_nan=False, description="How closely to follow the prompt.")
     temperature: float | None = Field(
         None, ge=0, le=10, allow_inf_nan=False, description="0 takes the likeliest; null: 0, or 1 with variants."
@@ -61,7 +61,7 @@ class ObjectRequest(BaseModel):
         None, description="Proportions x, y, z that the object fills exactly; at most 64 to 1."
     )
     quality: Quality = Field("standard", description="64, 128 or 256 cells along the longest side.")
-    max_triangles: int = Field(20_000, ge=4, le=Limits().triangles)
+    max_triangles: int = Field(20_000, ge=4, le=MOST_TRIANGLES)
     size_m: float | None = Field(
         None, ge=1e-3, le=1e3, allow_inf_nan=False, description="Longest side in metres; null: the model's own."
     )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from helicube.engine.request import Request
 from helicube.errors import GeometryError, HelicubeError, InputError
 from helicube.geometry.export import encode
+from helicube.models.cube.lattice_code import Shape
 from helicube.pipelines.object_steps import ObjectSteps, fingerprint
 from helicube.pipelines.text_to_shape import TextToShape
 from helicube.serve.admission import refuse_beyond_the_queue
@@ -139,7 +140,10 @@ class Service:
         timeout_s = 0.0 if self.hurried.is_set() else 5.0
         self.scheduler.stop(timeout_s)
         self.meshes.stop(timeout_s)
-        self.store.database.forgive()
+        try:
+            self.store.database.forgive()
+        except sqlite3.Error as error:
+            log.warning("attempts cannot be forgotten (%s)", error)
         self.store.close()
 
     # Requests.
@@ -316,9 +320,16 @@ class Service:
 
     # What the mesh threads do.
 
+    def _shape(self, work: Work, ids: NDArray[np.int64]) -> Shape:
+        """The field of the ids; that of all of them serves the finer preview and the object."""
+        shape = work.shape or self.steps.shape(ids, work.spec.box)
+        if len(ids) == work.num_tokens:
+            work.shape = shape
+        return shape
+
     def _preview(self, work: Work, ids: NDArray[np.int64], level: int) -> None:
         try:
-            mesh = self.steps.preview(ids, work.spec.box, work.spec.mesh_options, level)
+            mesh = self.steps.preview(self._shape(work, ids), work.spec.box, work.spec.mesh_options, level)
             data = encode(mesh, "glb", name=work.spec.prompt[:60])[""]
         except GeometryError:
             # A field that has no surface yet may have one with all ids; the finished object says what is wrong.
@@ -335,7 +346,7 @@ class Service:
             self.hub.publish(job, "preview", {"index": place, **self.view.preview(job, place, work)})
 
     def _finish(self, work: Work, ids: NDArray[np.int64]) -> None:
-        mesh = self.steps.mesh(ids, work.spec.box, work.spec.mesh_options)
+        mesh = self.steps.mesh(self._shape(work, ids), work.spec.box, work.spec.mesh_options)
         about = self.view.about(work, mesh, self.model_name)
         # The slow part, before the lock.
         staged = self.store.files.stage(work.key, mesh)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-
-import click
 
 from helicube.engine.options import EngineOptions, Kernels
 from helicube.errors import InputError
@@ -24,7 +24,7 @@ class StartOptions:
 
     host: str
     port: int
-    data_dir: Path | None
+    data_dir: Path
     api_key: str | None
     api_key_file: Path | None
     allow_host: tuple[str, ...]
@@ -56,7 +56,7 @@ class StartOptions:
             if not (math.isfinite(value := getattr(self, name)) and value >= 0):
                 raise InputError(f"--{name.replace('_', '-')} {value} is out of range; choose a number from 0 on")
         return ServeConfig(
-            host=self.host, port=self.port, data_dir=self.data_dir or Path(click.get_app_dir("helicube")),
+            host=self.host, port=self.port, data_dir=self.data_dir,
             api_key=self.key, public_url=self.public_url, hosts=self.allow_host, cors=self.cors, slots=self.slots,
             mesh_threads=self.mesh_threads, grace_s=self.grace_s, reload_page=self.reload_page,
             limits=Limits(queue=self.queue, cache_bytes=int(self.cache_gb * 1e9), requests_per_s=self.requests_per_s,
@@ -84,6 +84,20 @@ class StartOptions:
             raise InputError(f"{self.api_key_file} cannot be read ({error}); check --api-key-file") from None
 
 
+def say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def write_log() -> None:
+    """Tell on standard error what the service does: jobs, failures and their causes, its end."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("helicube.serve")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+
+
 def start(options: StartOptions) -> None:
     """Load the model and serve.
 
@@ -93,16 +107,17 @@ def start(options: StartOptions) -> None:
         MissingExtraError: the extra [serve] is not installed.
     """
     config, engine = options.config, options.engine
+    write_log()
     from helicube.pipelines.text_to_shape import load
     from helicube.serve.server import bind, open_browser, serve
 
     # Before the model is loaded, which takes seconds.
     listener = bind(config.host, config.port, or_any=options.browser)
-    click.echo("loading the model …", err=True)
+    say("loading the model …")
     pipeline = load(options.weights, version=options.version, device=options.device, options=engine)
 
     def ready(url: str) -> None:
-        click.echo(f"helicube serves at {url} (Ctrl+C ends it); data in {config.data_dir}", err=True)
+        say(f"helicube serves at {url} (Ctrl+C ends it); data in {config.data_dir}")
         if options.browser:
             open_browser(url)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
+from helicube.models.cube.lattice_code import Shape
 from helicube.pipelines.text_to_shape import MeshOptions, parse_box
 from helicube.serve.config import QUALITIES
 
@@ -98,6 +99,8 @@ class Work:
     # Objects in the batch at the last step.
     batch: int = 0
     ids: NDArray[np.int64] | None = None
+    # Of all ids, once decoded.
+    shape: Shape | None = None
     shape_told: bool = False
     # Newest preview: level, triangles, seconds since it was asked for.
     preview: tuple[int, int, float] | None = None
