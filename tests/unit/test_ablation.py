@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -13,13 +14,16 @@ from cpu_libraries import library
 from tiny import tiny_weights
 
 from helicube.cli.main import cli
+from helicube.engine.metrics import BandwidthProbe
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import IdPlan
 from helicube.errors import DeviceError, InputError, MissingExtraError
+from helicube.kernels.choose import Facts
 from helicube.models.cube.decoder import DecoderConfig
 from helicube.models.cube.default import save_default
 from helicube.nn.linear import module_format
-from helicube.pipelines.ablation import Ablation, ablate
+from helicube.pipelines import ablation
+from helicube.pipelines.ablation import Ablation, AblationRow, Variant, ablate, variants_of
 from helicube.pipelines.ablation_report import chart, check_outputs, markdown, table, write_json
 from helicube.pipelines.ablation_subject import Subject, load_subject, random_subject
 from helicube.pipelines.random_weights import random_decoder
@@ -56,7 +60,6 @@ def test_rows_are_consistent(found: Ablation) -> None:
         assert 0 < row.tpot_s <= row.tpot_p95_s
         assert row.object_s == pytest.approx(row.tpot_s * 40 / row.batch)
         assert row.bandwidth_share == pytest.approx(row.num_bytes / row.tpot_s / row.bandwidth_bytes_per_s)
-        assert row.resident_bytes > 2**20
     assert found.rows[0].speedup == found.rows[len(NAMES)].speedup == 1
     # Half the bytes in bfloat16, cache included, and fewer in each later format.
     assert found.rows[4].num_bytes == pytest.approx(found.rows[3].num_bytes / 2, rel=0.05)
@@ -100,6 +103,45 @@ def test_unknown_models_and_devices_are_named() -> None:
             load_subject("default", device)
 
 
+def test_variants_of_every_device(subject: Subject) -> None:
+    def names(facts: Facts) -> list[str]:
+        return [variant.name for variant in variants_of(subject, facts)]
+
+    assert names(Facts(device="cpu", has_native=True)) == NAMES
+    assert names(Facts(device="cpu")) == [*NAMES[:2], *NAMES[4:]]
+    gpu = [*NAMES[:2], "+ graph", "+ kernels", *NAMES[4:]]
+    assert names(Facts(device="cuda", capability=(8, 6), has_triton=True)) == gpu
+    assert names(Facts(device="cuda", capability=(8, 9), has_triton=True)) == [*gpu, "fp8 weights"]
+    last = variants_of(subject, Facts(device="cuda", capability=(9, 0), has_triton=True))[-1].options
+    assert last == EngineOptions(weights="fp8")
+
+
+def test_rows_that_cannot_be_measured_are_named(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = ablation.measure_row
+
+    def full(subject: Subject, variant: Variant, batch: int, num_steps: int, probe: BandwidthProbe) -> AblationRow:
+        if variant.name == "+ cache":
+            raise DeviceError("out of memory")
+        slow = 60.0 if variant.name == "no cache, float32" else 0.0
+        row = measure(subject, variant, batch, num_steps, probe)
+        return dataclasses.replace(row, tpot_s=row.tpot_s + slow)
+
+    monkeypatch.setattr(ablation, "measure_row", full)
+    monkeypatch.setattr(ablation, "held_bytes", lambda _: 10**9)
+    found = ablate(subject, batches=(1, 2), num_steps=3)
+    told = ("no cache, float32, batch 2 (too slow)",
+            "+ cache, batch 1 (out of memory)", "+ cache, batch 2 (out of memory)")  # fmt: skip
+    assert found.left_out == told
+    assert [row.name for row in found.rows] == [NAMES[0], *NAMES[2:], *NAMES[2:]]
+    assert {row.resident_bytes for row in found.rows} == {10**9 - (512 << 20)}, "the probe is not the decoder's"
+    assert found.rows[1].speedup is not None
+    assert found.rows[-1].speedup is None
+    assert all(line in markdown(found) for line in told)
+    caption = table(found).caption
+    assert isinstance(caption, str)
+    assert all(line in caption for line in told)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     save_default(tiny_weights(), tmp_path / "tiny")
@@ -138,7 +180,6 @@ def test_a_chart_without_matplotlib_is_told_before_the_measurement(monkeypatch: 
 
 def test_published_sizes() -> None:
     subject = load_subject("cube-v0.5")
-    assert subject.start == 522
+    assert (subject.start, subject.base_format) == (522, "bfloat16")
     assert subject.cache_spec.layers[0].num_prefix + subject.start == 600
-    assert subject.decoder.__name__ == "decoder"
-    assert EngineOptions(weights=subject.base_format).weights == "bfloat16"
+    assert subject.plan.num_steps == 1024

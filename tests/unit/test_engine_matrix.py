@@ -9,12 +9,14 @@ import torch
 from cpu_libraries import library
 
 from helicube.engine.build import make_engine, resolve_for
+from helicube.engine.device_steps import launch_runner
 from helicube.engine.engine import Engine
 from helicube.engine.launch_runner import LaunchRunner
-from helicube.engine.options import EngineOptions, Kernels
+from helicube.engine.options import EngineOptions, Kernels, Resolved
 from helicube.engine.request import IdPlan, Request, Result
-from helicube.engine.runner import Conditioning
+from helicube.engine.runner import Conditioning, CubeRunner
 from helicube.engine.sampling import SamplingConfig
+from helicube.kernels.choose import Choice
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 
 NUM_TEXT, NUM_STEPS, NUM_IDS = 5, 24, 300
@@ -75,17 +77,27 @@ def sampled_requests(prompts: list[Conditioning]) -> list[Request]:
     ]
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["no-box", "box"])
-def case(request: pytest.FixtureRequest) -> Case:
+def make_decoder(n_head: int, n_embd: int, *, use_bbox: bool) -> CubeDecoder:
     torch.manual_seed(0)
-    config = DecoderConfig(n_layer=2, n_single_layer=1, n_head=2, n_embd=64, shape_model_vocab_size=NUM_IDS,
-                           shape_model_embed_dim=4, text_model_embed_dim=12, use_bbox=request.param)  # fmt: skip
-    decoder = CubeDecoder(config).eval().requires_grad_(False)
+    config = DecoderConfig(n_layer=2, n_single_layer=1, n_head=n_head, n_embd=n_embd, shape_model_vocab_size=NUM_IDS,
+                           shape_model_embed_dim=4, text_model_embed_dim=12, use_bbox=use_bbox)  # fmt: skip
+    return CubeDecoder(config).eval().requires_grad_(False)
+
+
+def make_prompts(decoder: CubeDecoder, *, box: bool) -> list[Conditioning]:
     generator = torch.Generator().manual_seed(7)
     states = torch.randn(7, NUM_TEXT, 12, generator=generator)
-    boxes = torch.rand(6, 3, generator=generator) if request.param else None
+    boxes = torch.rand(6, 3, generator=generator) if box else None
     cond, uncond = decoder.condition(states[:-1], boxes), decoder.condition(states[-1:])[0]
-    return Case(decoder, [Conditioning(cond=row, uncond=uncond) for row in cond])
+    return [Conditioning(cond=row, uncond=uncond) for row in cond]
+
+
+# Heads and width: whole vectors of every instruction set, and none.
+@pytest.fixture(scope="module", params=[(False, 2, 64), (True, 3, 60)], ids=["no-box", "box-3-heads-of-20"])
+def case(request: pytest.FixtureRequest) -> Case:
+    box, n_head, n_embd = request.param
+    decoder = make_decoder(n_head, n_embd, use_bbox=box)
+    return Case(decoder, make_prompts(decoder, box=box))
 
 
 def engine_of(decoder: CubeDecoder, options: EngineOptions, slots: int, *, guided: bool = True) -> Engine:
@@ -129,6 +141,33 @@ def test_sampled_ids_of_requests_that_join_and_leave(options: EngineOptions, cas
     while engine.slots:
         done |= engine.step()
     assert [done[h].ids.tolist() for h in handles[1:]] == [want[3], want[5]]
+
+
+@pytest.mark.parametrize("steps_per_launch", [1, 7])
+def test_plain_steps_that_are_launched(steps_per_launch: int, case: Case) -> None:
+    """What a graph on a GPU captures where there are no kernels."""
+    spec = case.decoder.cache_spec(NUM_TEXT, NUM_STEPS)
+    options = EngineOptions(steps_per_launch=steps_per_launch)
+    resolved = Resolved(kernels=Choice(implementation="torch", reason=""), graph=True, graph_reason="")
+    runner = CubeRunner(case.decoder, spec, num_slots=3)
+    engine = Engine(launch_runner(runner, PLAN, options, resolved), PLAN)
+    assert ids_of(engine, case.greedy[3.0]) == case.want_greedy[3.0]
+    assert ids_of(engine, case.sampled) == case.want_sampled
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_more_keys_than_one_pass_of_attention_takes(graph: bool) -> None:
+    decoder, count = make_decoder(2, 64, use_bbox=False), 560
+    spec, plan = decoder.cache_spec(NUM_TEXT, count), IdPlan(ranges=((0, 200),))
+    requests = [
+        Request(prompt=prompt, num_tokens=count - 9 * i, sampling=SamplingConfig(temperature=1.0, seed=i))
+        for i, prompt in enumerate(make_prompts(decoder, box=False)[:2])
+    ]
+    plain, native = (
+        make_engine(decoder, spec, plan, num_slots=2, options=options)
+        for options in (EngineOptions(graph=False, kernels="plain"), EngineOptions(graph=graph, kernels="native"))
+    )
+    assert ids_of(native, requests) == ids_of(plain, requests)
 
 
 def test_the_matrix_is_what_it_says(case: Case) -> None:

@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 import torch
 from cpu_libraries import library
-from torch import Tensor
 
 from helicube.engine.build import make_engine
 from helicube.engine.engine import Engine
+from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import IdPlan, Request, Result
 from helicube.engine.runner import CubeRunner
@@ -192,8 +192,12 @@ def test_native_indices_are_checked(options: EngineOptions) -> None:
     decoder = make_decoder()
     engine = engine_of(decoder, options)
     engine.join(make_requests(decoder, (24,))[0])
-    if options.graph:
-        state: Tensor = engine.runner.state.positions  # type: ignore[union-attr]
-        state.fill_(10_000)
+    runner = engine.runner
+    if isinstance(runner, LaunchRunner):
+        runner.state.positions.fill_(10_000)
         with pytest.raises(IndexError, match="beyond the tensor"):
             engine.step()
+        return
+    assert isinstance(runner, CubeRunner)
+    with pytest.raises(IndexError if options.kernels == "native" else AssertionError):
+        runner.step(torch.tensor([1]), [10_000])

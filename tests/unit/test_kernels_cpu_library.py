@@ -92,6 +92,12 @@ def test_a_compiler_that_fails_is_tried_once(
     load.cache_clear()
     assert load() is None
     assert (tmp_path / "runs").read_text().count("run") == tries == len(building.TARGETS)
+    # A day later it may have passed.
+    (failure,) = (tmp_path / "cache").rglob("*.failed")
+    os.utime(failure, (0, 0))
+    load.cache_clear()
+    assert load() is None
+    assert (tmp_path / "runs").read_text().count("run") == 2 * tries
     assert not list((tmp_path / "cache").rglob("*.so"))
     assert not list((tmp_path / "cache").rglob("build-*"))
 
@@ -150,6 +156,40 @@ def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(BuildError, match="XDG_CACHE_HOME"):
         cache_folder()
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o777])
+def test_a_cache_that_others_may_write_is_refused(mode: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = cache_folder()
+    folder.chmod(mode)
+    with pytest.raises(BuildError, match="not writable by its user alone; chmod 700 it"):
+        cache_folder()
+    folder.chmod(0o755)
+    assert cache_folder() == folder
+
+
+def test_what_the_system_refuses_is_the_plain_path(
+    fresh: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(BuildError, match="cannot be used"):
+        build(tmp_path / "gone")
+
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    with pytest.raises(BuildError, match="no home folder; set XDG_CACHE_HOME"):
+        cache_folder()
+
+    def full(*_: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(building, "find_compiler", full)
+    assert load() is None
+    assert "No space left on device" in caplog.text
 
 
 def test_phases_of_many_threads_end() -> None:

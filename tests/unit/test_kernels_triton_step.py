@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from helicube.kernels.triton import tiles
+from helicube.models.cube.formats import is_matrix
 from helicube.nn.quantize import WeightFormat, dequantize, quantize
 from launch_cases import ids_of, launching_engine, make_decoder, make_requests, plain_engine, runner_of
 from triton_cases import DEVICE, TOLERANCE, relative_error
@@ -23,7 +24,12 @@ def _few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ids_of_the_plain_engine(weights: str, lengths: tuple[int, ...]) -> None:
     decoder = make_decoder(n_head=1).to(DEVICE)
     requests = make_requests(decoder, lengths)
-    got = ids_of(launching_engine(decoder, 2, implementation="triton", steps_per_launch=2, weights=weights), requests)
+    engine = launching_engine(decoder, 2, implementation="triton", steps_per_launch=2, weights=weights)
+    got = ids_of(engine, requests)
+    # What the kernels read, not what the decoder holds: bytes in place of floats, but for scales.
+    matrices = sum(t.numel() for name, t in decoder.state_dict().items() if is_matrix(name) and ".pre_c." not in name)
+    share = runner_of(engine).weight_bytes / matrices
+    assert 4 <= share < 4.1 if weights == "auto" else 1 < share < 1.3
     if weights == "int8":
         # The plain decoder on the numbers that int8 stands for.
         stream, form = ("pre_x", "post_1", "single_blocks", "lm_head"), WeightFormat(name="int8")

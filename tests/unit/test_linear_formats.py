@@ -40,6 +40,14 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.mark.parametrize("name", FORMATS)
+def test_bytes_are_those_that_a_plain_product_reads(name: str) -> None:
+    linear = make_linear(rand(32, 128), None, name)
+    linear.native = False
+    linear(rand(2, 128))
+    assert linear.num_bytes == 32 * 128 * (4 if name == "float32" else 2)
+
+
+@pytest.mark.parametrize("name", FORMATS)
 def test_names(name: str) -> None:
     form = parse_format(name)
     assert str(form) == name

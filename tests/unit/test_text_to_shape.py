@@ -45,6 +45,35 @@ def decode(
     return [r.ids for r in pipeline.engine(4, guided=True).generate(requests).results]
 
 
+def test_one_engine_is_kept_the_largest() -> None:
+    pipeline = TextToShape(DefaultModel(tiny_weights(), Words()))
+    two = pipeline.engine(2, guided=True)
+    assert pipeline.engine(1, guided=True) is two
+    read = two.step_bytes(1, 7)
+    five = pipeline.engine(5, guided=True)
+    assert (five.runner.num_slots, pipeline.engines) == (5, {True: five})
+    # What a step reads depends on the objects in it, not on the room.
+    assert five.step_bytes(1, 7) == read
+    assert five.step_bytes(2, 7) == (read[0], 2 * read[1])
+
+
+def test_the_empty_prompt_is_taken_in_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = tiny_weights()
+    pipeline = TextToShape(DefaultModel(weights, Words()))
+    taken: list[int] = []
+    prefill = weights.decoder.prefill
+
+    def counted(cond: torch.Tensor) -> object:
+        taken.append(len(cond))
+        return prefill(cond)
+
+    monkeypatch.setattr(weights.decoder, "prefill", counted)
+    want = [decode(pipeline, [prompt], [SamplingConfig()])[0].tolist() for prompt in ("a chair", "a lamp", "a chair")]
+    assert len(taken) == 4, "three prompts, and the empty one"
+    fresh = TextToShape(DefaultModel(weights, Words()))
+    assert decode(fresh, ["a lamp"], [SamplingConfig()])[0].tolist() == want[1]
+
+
 def ball(colors: bool = True) -> Shape:
     def field(points: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray(0.8 - np.linalg.norm(points, axis=1), dtype=np.float32)

@@ -33,7 +33,9 @@ def resolve_for(decoder: CubeDecoder, options: EngineOptions) -> Resolved:
     Raises:
         DeviceError: kernels or a format were asked for by name that the device cannot have.
     """
-    return resolve(options, module_format(decoder.lm_head), facts_of(decoder.device))
+    # Where they are of no use, no kernels are compiled.
+    native = options.kernels == "native" or (options.kernels == "auto" and options.cache)
+    return resolve(options, module_format(decoder.lm_head), facts_of(decoder.device, native=native))
 
 
 def prepare(decoder: CubeDecoder, options: EngineOptions) -> Resolved:
@@ -44,8 +46,8 @@ def prepare(decoder: CubeDecoder, options: EngineOptions) -> Resolved:
     """
     resolved = resolve_for(decoder, options)
     form = module_format(decoder.lm_head) if options.weights == "auto" else options.weights
-    # On a GPU the kernels' own copy is converted; the condition stream is used once per prompt.
-    if decoder.device.type == "cpu":
+    # Triton's kernels convert a copy of their own; the condition stream is used once per prompt.
+    if resolved.kernels.implementation != "triton":
         with device_faults("conversion of the weights"):
             hold_matrices(decoder, form, native=resolved.kernels.implementation == "native")
     return resolved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -16,6 +17,9 @@ from helicube.engine.request import IdPlan
 from helicube.engine.runner import CubeRunner
 from helicube.kernels.sampling_state import SamplingState
 from helicube.nn.quantize import parse_format, quantize
+
+if TYPE_CHECKING:
+    from helicube.kernels.triton.decode_step import StepWeights
 
 __all__ = ["launch_runner"]
 
@@ -38,9 +42,10 @@ def launch_runner(runner: CubeRunner, plan: IdPlan, options: EngineOptions, reso
             runner.num_slots, runner.copies, runner.cache.spec.max_tokens, plan.ranges, device=device
         )
         if resolved.kernels.implementation == "triton":
-            make_step = _triton_steps(runner, state, plan, options.weights)
+            weights = _step_weights(runner, options.weights)
+            make_step, weight_bytes = _triton_steps(runner, state, plan, weights), weights.num_bytes
         else:
-            make_step = _plain_steps(runner, state)
+            make_step, weight_bytes = _plain_steps(runner, state), None
     captured = resolved.graph and device.type == "cuda"
     capture: Capture = CudaCapture(device) if captured else call_each
     steps = GraphSteps(
@@ -50,29 +55,35 @@ def launch_runner(runner: CubeRunner, plan: IdPlan, options: EngineOptions, reso
         steps_per_graph=options.steps_per_launch if captured else 1,
         device=device,
     )
-    return LaunchRunner(runner, state, steps, steps_per_launch=options.steps_per_launch)
+    return LaunchRunner(runner, state, steps, steps_per_launch=options.steps_per_launch, weight_bytes=weight_bytes)
 
 
 def _plain_steps(runner: CubeRunner, state: SamplingState) -> Callable[[int], Step]:
     return lambda size: PlainStep(runner.decoder, runner.cache, runner.places, state.first(size))
 
 
-def _triton_steps(runner: CubeRunner, state: SamplingState, plan: IdPlan, weights: str) -> Callable[[int], Step]:
-    # They import triton, which installations for CPUs lack.
+def _step_weights(runner: CubeRunner, form: str) -> StepWeights:
+    # It imports triton, which installations for CPUs lack.
     from helicube.kernels.triton.cube_weights import cube_weights
-    from helicube.kernels.triton.decode_step import DecodeStep
 
-    config, cache = runner.decoder.config, runner.cache
-    step_weights = cube_weights(
+    config = runner.decoder.config
+    return cube_weights(
         runner.decoder.state_dict(),
         runner.places.rotary,
         num_heads=config.n_head,
-        prefix_slots=cache.spec.layers[0].num_prefix,
+        prefix_slots=runner.cache.spec.layers[0].num_prefix,
         eps=config.eps,
-        convert=_conversion(weights),
+        convert=_conversion(form),
     )
-    width = max(high - low for low, high in plan.ranges)
-    return lambda size: DecodeStep(step_weights, cache.keys, cache.values, state.first(size), max_width=width)
+
+
+def _triton_steps(
+    runner: CubeRunner, state: SamplingState, plan: IdPlan, weights: StepWeights
+) -> Callable[[int], Step]:
+    from helicube.kernels.triton.decode_step import DecodeStep
+
+    cache, width = runner.cache, max(high - low for low, high in plan.ranges)
+    return lambda size: DecodeStep(weights, cache.keys, cache.values, state.first(size), max_width=width)
 
 
 def _conversion(weights: str) -> Convert | None:

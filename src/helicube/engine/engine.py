@@ -18,6 +18,7 @@ from torch import Tensor
 from helicube.engine.faults import device_faults
 from helicube.engine.kv_cache import KVCache
 from helicube.engine.launch_runner import LaunchRunner
+from helicube.engine.metrics import cache_bytes
 from helicube.engine.request import IdPlan, Request, Result
 from helicube.engine.runner import CubeRunner, Runner
 from helicube.engine.sampling import guide, gumbel, request_keys, sample
@@ -84,6 +85,16 @@ class Engine:
         cache = getattr(self.runner, "cache", None)
         assert isinstance(cache, KVCache), f"{type(self.runner).__name__} has a cache of another kind"
         return cache
+
+    def step_bytes(self, num_slots: int, num_tokens: int) -> tuple[int, int]:
+        """Bytes of weights, and of keys and values, that a Cube decoder's step reads.
+
+        Args:
+            num_slots: slots in use, each of which holds `num_tokens` ids.
+        """
+        assert isinstance(self.runner, CubeRunner | LaunchRunner), "a Helix runner counts its own"
+        rows, itemsize = num_slots * self.runner.copies, self.cache.keys[0].element_size()
+        return self.runner.weight_bytes, cache_bytes(self.cache.spec, rows, num_tokens, itemsize)
 
     @property
     def has_room(self) -> bool:

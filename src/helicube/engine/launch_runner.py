@@ -11,7 +11,6 @@ from typing import Protocol
 
 import torch
 
-from helicube.engine.faults import device_faults
 from helicube.engine.kv_cache import KVCache
 from helicube.engine.request import Request
 from helicube.engine.runner import CubeRunner
@@ -48,6 +47,7 @@ class LaunchRunner:
         steps: work on that cache and that state.
         steps_per_launch: steps between two looks of the host.
         reads_freely: looking at the ids waits for nothing, so that the engine does after every launch.
+        weight_bytes: of the steps' weights, where they are not the decoder's own.
     """
 
     def __init__(
@@ -58,13 +58,14 @@ class LaunchRunner:
         *,
         steps_per_launch: int = 8,
         reads_freely: bool = False,
+        weight_bytes: int | None = None,
     ) -> None:
         assert len(state.steps) == runner.num_slots, f"a state of {len(state.steps)} slots for {runner.num_slots}"
         self.runner, self.state, self.steps, self.steps_per_launch = runner, state, steps, steps_per_launch
         self.num_slots, self.copies, self.max_tokens = runner.num_slots, runner.copies, runner.max_tokens
         self.device = state.steps.device
         on_gpu = self.device.type == "cuda"
-        self.reads_freely = reads_freely
+        self.reads_freely, self._weight_bytes = reads_freely, weight_bytes
         # A copy on the host that lags behind; page-locked memory, so that the copy is part of the queue.
         self.failed = torch.zeros(self.num_slots, dtype=torch.int32, pin_memory=on_gpu)
         self.in_flight: deque[Event] = deque()
@@ -72,6 +73,11 @@ class LaunchRunner:
     @property
     def cache(self) -> KVCache:
         return self.runner.cache
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of weights that a step reads."""
+        return self.runner.weight_bytes if self._weight_bytes is None else self._weight_bytes
 
     def start(self, slot: int, request: Request) -> None:
         """Take a request into a slot."""
@@ -102,13 +108,6 @@ class LaunchRunner:
         """Stand where `step` ids were chosen, for measurements."""
         rows = slice(slot * self.copies, (slot + 1) * self.copies)
         self.state.steps[slot], self.state.positions[rows], self.state.lengths[rows] = step, step, step + 1
-
-    def settle(self) -> None:
-        """Wait until the device has done all that it was given."""
-        with device_faults("a decode step"):
-            while self.in_flight:
-                self.in_flight.popleft().synchronize()
-            self._mark().synchronize()
 
     def has_failed(self, slot: int) -> bool:
         """Whether a slot's logits were not finite, as far as is known without waiting; may be its last occupant's."""

@@ -17,12 +17,14 @@ from helicube.kernels.cpu.library import load
 from helicube.nn.cache import CacheSpec
 from helicube.nn.linear import QuantizedLinear
 
-MAX_SLOTS = 64
+# Objects side by side where nobody says how many.
+PAYING_SLOTS = 64
 CACHE_BYTES = 4 << 30
 
 __all__ = [
     "BandwidthProbe",
     "cache_bytes",
+    "held_bytes",
     "module_bytes",
     "peak_bytes",
     "probe_bandwidth",
@@ -51,7 +53,7 @@ def cache_bytes(spec: CacheSpec, rows: int, num_tokens: int, itemsize: int) -> i
 
 def slots_that_fit(spec: CacheSpec, copies: int, itemsize: int) -> int:
     """Objects to decode side by side: as many as pay, and fewer where their cache would take gigabytes."""
-    return max(1, min(MAX_SLOTS, CACHE_BYTES // cache_bytes(spec, copies, spec.max_tokens, itemsize)))
+    return max(1, min(PAYING_SLOTS, CACHE_BYTES // cache_bytes(spec, copies, spec.max_tokens, itemsize)))
 
 
 def resident_bytes() -> int:
@@ -66,6 +68,11 @@ def peak_bytes() -> int:
     """Peak resident memory of this process."""
     # Kibibytes on Linux, bytes on macOS.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def held_bytes(device: torch.device) -> int:
+    """Memory that this process holds now on a device; on CPUs with everything else that it holds."""
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else resident_bytes()
 
 
 class BandwidthProbe:
@@ -84,6 +91,11 @@ class BandwidthProbe:
         else:
             self.source = self.library.memory.zeros((elements,), torch.float32)
         self.target = torch.empty_like(self.source) if self.device.type == "cuda" else None
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory that it holds."""
+        return self.source.nbytes + (0 if self.target is None else self.target.nbytes)
 
     def __call__(self, repeats: int = 5) -> float:
         """Bytes per second, the best of a few readings after one that warms up."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from helicube.engine.kv_cache import KVCache
+from helicube.engine.metrics import module_bytes
 from helicube.engine.prefix import Conditioning, PrefixFiller
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.nn.cache import CacheSpec
@@ -84,6 +85,11 @@ class CubeRunner:
         self.step_rows = step_rows
         # Ids fed so far, only where nothing is cached.
         self.history: list[list[int]] | None = None if cache else [[] for _ in range(num_slots)]
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of weights that a step reads."""
+        return module_bytes(self.decoder.step_modules())
 
     def start(self, slot: int, prompt: object) -> int:
         self.prefix.fill(slot, prompt)

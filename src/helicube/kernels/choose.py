@@ -77,13 +77,17 @@ def _fastest(weights: str, facts: Facts) -> Choice:
     return Choice(implementation="triton", reason=f"{weights} weights on {_told(facts)}")
 
 
-def facts_of(device: torch.device | str) -> Facts:
-    """The facts of a device here. On a CPU this compiles the native kernels if that was never done."""
+def facts_of(device: torch.device | str, *, native: bool = True) -> Facts:
+    """The facts of a device here.
+
+    Args:
+        native: whether anybody asks for the CPU's kernels, which compiles them if that was never done.
+    """
     device = torch.device(device)
     if device.type == "cpu":
         from helicube.kernels.cpu.library import load
 
-        return Facts(device="cpu", has_native=load() is not None)
+        return Facts(device="cpu", has_native=native and load() is not None)
     capability = None
     # ROCm builds call their devices cuda too, and number them otherwise.
     if device.type == "cuda" and torch.version.hip is None:

@@ -70,9 +70,11 @@ class QuantizedLinear(nn.Module):
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of weight, scale and bias."""
+        """Bytes that a product reads: of weight, scale and bias, or of the dense weight once that is made."""
         if self._packed is not None:
             return self._packed.num_bytes
+        if self._dense is not None:
+            return self._dense.nbytes + (0 if self.bias is None else self.bias.nbytes)
         return sum(t.nbytes for t in (self.weight, self.weight_scale, self.bias) if t is not None)
 
     def packed(self, library: Library) -> PackedMatrix:

@@ -16,10 +16,11 @@ from rich.progress import track
 
 from helicube.engine.build import make_engine
 from helicube.engine.engine import Engine
-from helicube.engine.metrics import BandwidthProbe, cache_bytes, module_bytes, resident_bytes
+from helicube.engine.metrics import BandwidthProbe, held_bytes
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import Request
-from helicube.kernels.choose import facts_of
+from helicube.errors import DeviceError
+from helicube.kernels.choose import FP8_CAPABILITY, Facts, facts_of
 from helicube.pipelines.ablation_subject import Subject
 
 __all__ = ["Ablation", "AblationRow", "Variant", "ablate", "measure_row", "time_steps", "variants_of"]
@@ -45,7 +46,7 @@ class AblationRow:
     name: str
     batch: int
     num_steps: int
-    # Seconds per step.
+    # Seconds per step, median and 95th percentile; steps of one launch count as equally long.
     tpot_s: float
     tpot_p95_s: float
     # Tokens of one object times the step, shared by the batch.
@@ -56,7 +57,7 @@ class AblationRow:
     bandwidth_bytes_per_s: float
     # Over the first row of the same batch, where that was measured.
     speedup: float | None
-    # Memory that the process holds with this decoder and its cache.
+    # Memory that the process holds on the device with this decoder and its cache, without the probe of the bandwidth.
     resident_bytes: int
 
     @property
@@ -79,14 +80,13 @@ class Ablation:
     device: str
     threads: int
     rows: tuple[AblationRow, ...]
-    # Rows that would have taken too long, as "name, batch".
+    # Rows that would have taken too long, or more memory than there is, as "name, batch (why)".
     left_out: tuple[str, ...]
 
 
-def variants_of(subject: Subject) -> list[Variant]:
+def variants_of(subject: Subject, facts: Facts) -> list[Variant]:
     """From the slowest to the fastest that the device has; each adds to the one before until the formats begin."""
     base = EngineOptions(graph=False, cache=False, kernels="plain", weights=subject.base_format)
-    facts = facts_of(subject.device)
     found = [
         Variant(name=f"no cache, {subject.base_format}", options=base),
         Variant(name="+ cache", options=replace(base, cache=True)),
@@ -104,7 +104,7 @@ def variants_of(subject: Subject) -> list[Variant]:
     else:
         kernels = replace(base, cache=True)
     formats = [f for f in ("bfloat16", "int8", "int4") if f != subject.base_format]
-    if facts.capability is not None and facts.capability >= (8, 9):
+    if facts.capability is not None and facts.capability >= FP8_CAPABILITY:
         formats.append("fp8")
     return found + [Variant(name=f"{f} weights", options=replace(kernels, weights=f)) for f in formats]
 
@@ -118,15 +118,20 @@ def ablate(subject: Subject, *, batches: Sequence[int], num_steps: int) -> Ablat
     rows: list[AblationRow] = []
     left_out: list[str] = []
     first: dict[int, float] = {}
-    variants, probe = variants_of(subject), BandwidthProbe(subject.device)
+    variants, probe = variants_of(subject, facts_of(subject.device)), BandwidthProbe(subject.device)
     for variant in track(variants, description="ablation"):
         alone: float | None = None
         for batch in sorted(batches):
             # Without a cache, the time grows with the batch; with one, never more than that.
             if alone is not None and alone * batch > ROW_BUDGET_S:
-                left_out.append(f"{variant.name}, batch {batch}")
+                left_out.append(f"{variant.name}, batch {batch} (too slow)")
                 continue
-            row = measure_row(subject, variant, batch, num_steps, probe)
+            try:
+                row = measure_row(subject, variant, batch, num_steps, probe)
+            except DeviceError as error:
+                # What was measured so far took minutes.
+                left_out.append(f"{variant.name}, batch {batch} ({error})")
+                continue
             alone = row.tpot_s / batch if alone is None else alone
             if variant is variants[0]:
                 first[batch] = row.tpot_s
@@ -148,9 +153,7 @@ def measure_row(subject: Subject, variant: Variant, batch: int, num_steps: int, 
     bandwidth = probe(2)
     seconds = time_steps(engine, subject, num_steps)
     bandwidth = max(bandwidth, probe(2))
-    cache = engine.cache
-    read = module_bytes(decoder.step_modules())
-    read += cache_bytes(cache.spec, cache.rows, subject.start, cache.keys[0].element_size())
+    read = sum(engine.step_bytes(batch, subject.start))
     tpot = statistics.median(seconds)
     return AblationRow(
         name=variant.name,
@@ -163,7 +166,7 @@ def measure_row(subject: Subject, variant: Variant, batch: int, num_steps: int, 
         read_bytes_per_s=read / tpot,
         bandwidth_bytes_per_s=bandwidth,
         speedup=None,
-        resident_bytes=resident_bytes(),
+        resident_bytes=held_bytes(subject.device) - probe.num_bytes,
     )
 
 

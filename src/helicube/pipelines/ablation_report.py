@@ -46,7 +46,7 @@ def title(ablation: Ablation) -> str:
 def table(ablation: Ablation) -> Table:
     """The rows, for a terminal."""
     left_out = "; ".join(ablation.left_out)
-    shown = Table(title=title(ablation), caption=f"left out, too slow: {left_out}" if left_out else None)
+    shown = Table(title=title(ablation), caption=f"left out: {left_out}" if left_out else None)
     for column in COLUMNS:
         shown.add_column(column, justify="right" if column else "left")
     for row in ablation.rows:
@@ -59,7 +59,7 @@ def markdown(ablation: Ablation) -> str:
     lines = [f"{title(ablation)}:", "", f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
     lines += [f"| {' | '.join(cells(row))} |" for row in ablation.rows]
     if ablation.left_out:
-        lines += ["", f"Left out, too slow: {'; '.join(ablation.left_out)}."]
+        lines += ["", f"Left out: {'; '.join(ablation.left_out)}."]
     return "\n".join(lines) + "\n"
 
 

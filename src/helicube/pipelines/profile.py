@@ -13,7 +13,7 @@ from rich.table import Table
 from torch._C._autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from helicube.engine.metrics import cache_bytes, module_bytes, probe_bandwidth
+from helicube.engine.metrics import probe_bandwidth
 from helicube.engine.sampling import SamplingConfig
 from helicube.pipelines.measured import check_output
 from helicube.pipelines.text_to_shape import MeshOptions, StageTimes, TextToShape
@@ -143,7 +143,7 @@ def _digest(pipeline: TextToShape, profiler: profile, stages: StageTimes, tpot_s
     kernels, launches, sync = (parts.get(key, 0.0) for key in ("kernels", "launches", "sync"))
     busy = kernels if on_gpu else 0.0
     model = pipeline.model
-    itemsize = pipeline.engine(1, guided=True).cache.keys[0].element_size()
+    weights, cached = pipeline.engine(1, guided=True).step_bytes(1, model.plan.num_steps // 2)
     return Profile(
         stages=stages,
         num_steps=len(steps),
@@ -156,8 +156,8 @@ def _digest(pipeline: TextToShape, profiler: profile, stages: StageTimes, tpot_s
         idle_s=max(0.0, step_s - busy) if on_gpu else 0.0,
         num_operators=number // count,
         top=tuple((name, us / 1e6) for name, us in own.most_common(10)),
-        weight_bytes=module_bytes(model.decoder.step_modules()),
-        cache_bytes=cache_bytes(model.cache_spec, 2, model.plan.num_steps // 2, itemsize),
+        weight_bytes=weights,
+        cache_bytes=cached,
         bandwidth_bytes_per_s=probe_bandwidth(model.decoder.device),
     )
 

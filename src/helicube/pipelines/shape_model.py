@@ -15,6 +15,7 @@ from torch import Tensor
 
 from helicube.engine.request import IdPlan
 from helicube.engine.runner import Conditioning
+from helicube.engine.sampling import SamplingConfig
 from helicube.errors import CheckpointError, DeviceError, MissingExtraError
 from helicube.models.cube.checkpoint import CubeWeights, load_cube
 from helicube.models.cube.decoder import CubeDecoder
@@ -39,8 +40,9 @@ class ShapeModel(Protocol):
     """A decoder with the text encoder and the tokenizer around it."""
 
     name: str
-    # What users should be told of these weights.
+    # What users should be told of these weights, and how ids are chosen unless they say otherwise.
     remarks: tuple[str, ...]
+    sampling: SamplingConfig
     decoder: CubeDecoder
     plan: IdPlan
     cache_spec: CacheSpec
@@ -61,6 +63,12 @@ class ShapeModel(Protocol):
 class DefaultModel:
     """The model that ships in the package."""
 
+    # Strong guidance leads it off what it has learnt, and greedy ids add up to empty objects (docs/log.md).
+    sampling = SamplingConfig(guidance_scale=0.5, temperature=0.5, top_p=0.9)
+
+    # Conditioning tokens of the empty prompt, once they were asked for.
+    uncond: Tensor | None = None
+
     def __init__(
         self, weights: DefaultWeights, text: TextEncoder, name: str = "default", remarks: tuple[str, ...] = ()
     ) -> None:
@@ -71,7 +79,7 @@ class DefaultModel:
 
     def condition(self, prompts: Sequence[str], boxes: NDArray[np.float32] | None) -> Conditioned:
         states = self.text.encode([*prompts, ""]).padded(self.num_text)
-        return _condition(self.decoder, states.states, boxes, states.notes[:-1])
+        return _condition(self, states.states, boxes, states.notes[:-1])
 
     def forced(self, box: NDArray[np.float32] | None) -> NDArray[np.int64]:
         return self.code.forced(box)
@@ -92,6 +100,9 @@ class CubeModel:
 
     # Of the formats of published weights nothing was measured here.
     remarks: tuple[str, ...] = ()
+    # As published.
+    sampling = SamplingConfig(guidance_scale=3.0)
+    uncond: Tensor | None = None
 
     def __init__(self, weights: CubeWeights, text: TextEncoder, name: str = "cube") -> None:
         self.name, self.decoder, self.tokenizer, self.text = name, weights.decoder, weights.tokenizer, text
@@ -102,7 +113,7 @@ class CubeModel:
 
     def condition(self, prompts: Sequence[str], boxes: NDArray[np.float32] | None) -> Conditioned:
         states = self.text.encode([*prompts, ""]).padded(self.text.max_states)
-        return _condition(self.decoder, states.states, boxes, states.notes[:-1])
+        return _condition(self, states.states, boxes, states.notes[:-1])
 
     def forced(self, box: NDArray[np.float32] | None) -> NDArray[np.int64]:  # noqa: ARG002 - conditions, fixes nothing
         return np.full(self.plan.num_steps, -1, dtype=np.int64)
@@ -123,17 +134,21 @@ class CubeModel:
 
 
 def _condition(
-    decoder: CubeDecoder,
+    model: DefaultModel | CubeModel,
     states: Tensor,
     boxes: NDArray[np.float32] | None,
     notes: tuple[tuple[str, ...], ...],
 ) -> Conditioned:
     """States (B + 1, T, C), the empty prompt last, to conditioning tokens."""
+    decoder = model.decoder
     with torch.inference_mode():
         states = states.to(decoder.device, decoder.dtype)
         box = None if boxes is None else torch.from_numpy(boxes).to(states)
         cond = decoder.condition(states[:-1], box)
-        uncond = decoder.condition(states[-1:])[0]
+        # The same tensor each time, by which the engine knows that it has its keys and values already.
+        if model.uncond is None or model.uncond.dtype != decoder.dtype:
+            model.uncond = decoder.condition(states[-1:])[0]
+        uncond = model.uncond
     return Conditioned(prompts=tuple(Conditioning(cond=row, uncond=uncond) for row in cond), notes=notes)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from helicube.engine.build import make_engine, prepare
 from helicube.engine.engine import Batch, Engine
-from helicube.engine.metrics import cache_bytes, module_bytes, slots_that_fit
+from helicube.engine.metrics import slots_that_fit
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
@@ -95,17 +95,21 @@ class TextToShape:
     def __init__(self, model: ShapeModel, options: EngineOptions | None = None) -> None:
         self.model, self.options = model, options or EngineOptions()
         self.resolved = prepare(model.decoder, self.options)
-        self.engines: dict[tuple[int, bool], Engine] = {}
+        # By whether there are rows for guidance.
+        self.engines: dict[bool, Engine] = {}
 
     def engine(self, num_slots: int, guided: bool) -> Engine:
-        """An engine with that many slots, made once."""
-        key = (num_slots, guided)
-        if key not in self.engines:
+        """An engine with at least that many slots; one is kept, the largest that was asked for."""
+        found = self.engines.get(guided)
+        if found is None or found.runner.num_slots < num_slots:
+            # Before the larger one is made: the two might not fit into memory together.
+            del found
+            self.engines.pop(guided, None)
             m = self.model
-            self.engines[key] = make_engine(
+            self.engines[guided] = make_engine(
                 m.decoder, m.cache_spec, m.plan, num_slots=num_slots, guided=guided, options=self.options
             )
-        return self.engines[key]
+        return self.engines[guided]
 
     def slots_for(self, num_objects: int, guided: bool) -> int:
         """Objects that are decoded side by side."""
@@ -118,22 +122,23 @@ class TextToShape:
         prompt: str,
         *,
         seed: int = 0,
-        guidance: float = 3.0,
-        temperature: float = 0.0,
-        top_p: float = 1.0,
+        guidance: float | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
         box: Sequence[float] | None = None,
         options: MeshOptions | None = None,
     ) -> Mesh:
         """The mesh of one prompt; same arguments, same mesh.
 
         Args:
+            guidance, temperature, top_p: see `engine.sampling.SamplingConfig`; None is what suits the model.
             box: x, y, z sizes, in any unit; the mesh has exactly these proportions.
 
         Raises:
             PromptError: the prompt is empty, too long, or holds no word that the model knows.
             GeometryError: the decoded field has no surface.
         """
-        sampling = SamplingConfig(guidance_scale=guidance, temperature=temperature, top_p=top_p, seed=seed)
+        sampling = sampling_of(self.model.sampling, guidance, temperature, top_p, seed)
         return self.generate_many([prompt], [sampling], box=box, options=options)[0].mesh
 
     def generate_many(
@@ -184,10 +189,7 @@ class TextToShape:
 
     def _step_bytes(self, num_slots: int, guided: bool) -> int:
         """Bytes that a step has to read, with the cache half full."""
-        cache = self.engine(num_slots, guided).cache
-        middle = self.model.plan.num_steps // 2
-        cached = cache_bytes(cache.spec, cache.rows, middle, cache.keys[0].element_size())
-        return module_bytes(self.model.decoder.step_modules()) + cached
+        return sum(self.engine(num_slots, guided).step_bytes(num_slots, self.model.plan.num_steps // 2))
 
     def _mesh(
         self,
@@ -207,6 +209,18 @@ class TextToShape:
             clean_up_s=time.perf_counter() - started - surface_s,
         )
         return {"mesh": mesh, "times": times}
+
+
+def sampling_of(
+    usual: SamplingConfig, guidance: float | None, temperature: float | None, top_p: float | None, seed: int
+) -> SamplingConfig:
+    """What was asked for, and for the rest what is usual."""
+    return SamplingConfig(
+        guidance_scale=usual.guidance_scale if guidance is None else guidance,
+        temperature=usual.temperature if temperature is None else temperature,
+        top_p=usual.top_p if top_p is None else top_p,
+        seed=seed,
+    )
 
 
 def parse_box(box: Sequence[float] | None) -> NDArray[np.float32] | None:

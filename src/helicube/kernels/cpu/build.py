@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ FLAGS = (
 # The first that the compiler takes: x86, then Arm, then any.
 TARGETS = (("-march=native",), ("-mcpu=native",), ())
 TIMEOUT_S = 300
+# How long a failure is believed: a full disk passes, and a compiler gets repaired.
+FAILURE_KEPT_S = 24 * 3600
 # Libraries that stay: of other CPUs that share the folder, and of other versions.
 KEPT = 16
 
@@ -61,8 +64,15 @@ def build(folder: Path, flags: Sequence[str] | None = None) -> Path:
         flags: instead of the flags for this machine's CPU.
 
     Raises:
-        BuildError: there is no compiler, or it failed.
+        BuildError: there is no compiler, it failed now or within the last day, or the folder cannot be used.
     """
+    try:
+        return _build(folder, flags)
+    except OSError as error:
+        raise BuildError(f"{folder} cannot be used ({error.strerror or error})") from None
+
+
+def _build(folder: Path, flags: Sequence[str] | None) -> Path:
     if sys.platform == "win32":
         raise BuildError("the kernels are built with GCC or Clang, not on Windows")
     compiler = find_compiler()
@@ -72,7 +82,7 @@ def build(folder: Path, flags: Sequence[str] | None = None) -> Path:
     with _locked(folder / f"cpu-{key}.lock"):
         if _is_whole(library):
             return library
-        if failure.is_file():
+        if failure.is_file() and time.time() - failure.stat().st_mtime < FAILURE_KEPT_S:
             raise BuildError(failure.read_text(encoding="utf-8"))
         log.warning("helicube: compiling CPU kernels with %s; this takes seconds, once", compiler.path)
         try:
@@ -136,17 +146,21 @@ def cache_folder() -> Path:
     """Where libraries are kept, created; private to the user, because its content is executed.
 
     Raises:
-        BuildError: it belongs to someone else, or cannot be written.
+        BuildError: it belongs to someone else, others may write to it, or it cannot be written.
     """
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        raise BuildError("there is no home folder; set XDG_CACHE_HOME") from None
     folder = Path(base) / "helicube" / "kernels"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        foreign = hasattr(os, "getuid") and folder.stat().st_uid != os.getuid()
+        about = folder.stat()
     except OSError as error:
         raise BuildError(f"{folder} cannot be created ({error.strerror}); set XDG_CACHE_HOME") from None
+    foreign = hasattr(os, "getuid") and (about.st_uid != os.getuid() or about.st_mode & 0o022)
     if foreign or not os.access(folder, os.W_OK):
-        raise BuildError(f"{folder} is not writable by its user alone; set XDG_CACHE_HOME")
+        raise BuildError(f"{folder} is not writable by its user alone; chmod 700 it, or set XDG_CACHE_HOME")
     return folder
 
 
