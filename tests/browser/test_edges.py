@@ -121,3 +121,46 @@ def test_a_broken_engine_and_too_many_keys_are_called_what_they_are(page: Page) 
     page.wait_for_selector("#key-trouble:has-text('Wait 40 seconds')")
     page.unroute_all()
     page.reload()
+
+
+def test_the_history_keeps_what_was_scrolled_to(page: Page) -> None:
+    def of(numbers: range, following: str | None) -> dict[str, object]:
+        urls = {"png": "/page/icon.svg", "glb": "/nothing.glb"}
+        return {
+            "objects": [{"id": f"{n:032x}", "prompt": f"chair {n}", "urls": urls} for n in numbers],
+            "next": following,
+        }
+
+    def answer(route: Route) -> None:
+        route.fulfill(json=of(range(30, 60), None) if "before=" in route.request.url else of(range(30), "1.5_a"))
+
+    page.route("**/v1/objects?limit=*", answer)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    until(page, "document.querySelectorAll('#gallery li').length === 30")
+    page.evaluate("document.querySelector('#gallery').scrollLeft = 1e6")
+    until(page, "document.querySelectorAll('#gallery li').length === 60")
+    with page.expect_response("**/v1/objects?limit=*"):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_timeout(300)
+    assert page.locator("#gallery li").count() == 60
+    page.unroute_all()
+    page.reload()
+
+
+def test_a_picture_that_failed_is_asked_for_again(page: Page) -> None:
+    failed: list[str] = []
+
+    def once(route: Route) -> None:
+        if failed:
+            route.continue_()
+        else:
+            failed.append(route.request.url)
+            route.fulfill(status=503, json={})
+
+    page.route("**/v1/objects/*.png*", once)
+    page.fill("#seed", "77")
+    page.fill("#prompt", "a picture frame")
+    page.press("#prompt", "Enter")
+    page.wait_for_selector(".thumb[title='a picture frame'] img[data-loaded][src*=again]")
+    assert len(failed) == 1
+    page.unroute_all()
