@@ -33,6 +33,13 @@ def test_temperature_sharpens() -> None:
     assert torch.allclose(draws(20_000, temperature=0.5), expected, atol=0.011)
 
 
+def test_top_p_of_1_keeps_ids_that_rounding_gives_no_share() -> None:
+    logits, noise = torch.tensor([[30.0, 0.0, 0.0]]), torch.tensor([[0.0, 0.0, 31.0]])
+    assert float(logits.softmax(dim=-1)[0, 0]) == 1
+    for top_p, want in ((1.0, 2), (0.99, 0)):
+        assert sample(logits, torch.ones(1), torch.tensor([top_p]), noise).tolist() == [want]
+
+
 @pytest.mark.parametrize(("top_p", "kept"), [(0.4, 1), (0.5, 1), (0.51, 2), (0.8, 2), (0.81, 3), (1.0, 4)])
 def test_top_p_keeps_the_smallest_set_that_reaches_it(top_p: float, kept: int) -> None:
     frequency = draws(4000, top_p=top_p)

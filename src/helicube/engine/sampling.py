@@ -104,5 +104,6 @@ def _nucleus(logits_BV: Tensor, top_p_B: Tensor) -> Tensor:
     """Which ids stay (Holtzman et al., "The Curious Case of Neural Text Degeneration", 2020); (B, V) bool."""
     ordered, order = logits_BV.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
     # The likelier ids have not reached top_p yet, so the first always stays.
-    kept = ordered.cumsum(dim=-1) - ordered < top_p_B[:, None]
+    # Rounded sums reach 1 before the last id does, and 1 keeps all.
+    kept = (ordered.cumsum(dim=-1) - ordered < top_p_B[:, None]) | (top_p_B >= 1)[:, None]
     return torch.empty_like(kept).scatter_(-1, order, kept)
