@@ -16,6 +16,7 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 demo: $(STAMP)
+	@mkdir -p demo
 	$(BIN)/helicube generate "$(PROMPT)" --output demo/chair.glb --preview
 
 studio: $(STAMP)

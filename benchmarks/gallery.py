@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from helicube.engine.sampling import SamplingConfig
 from helicube.geometry.pictures import contact_sheet
 from helicube.pipelines.text_to_shape import load
 
@@ -27,7 +26,8 @@ def main() -> None:
     parser.add_argument("prompts", nargs="*")
     options = parser.parse_args()
     prompts = options.prompts or list(PROMPTS)
-    made = load(options.weights).generate_many(prompts, [SamplingConfig()] * len(prompts))
+    pipeline = load(options.weights)
+    made = pipeline.generate_many(prompts, [pipeline.model.sampling] * len(prompts))
     contact_sheet([m.mesh for m in made], prompts, options.output)
 
 

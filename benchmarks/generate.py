@@ -22,7 +22,6 @@ from pathlib import Path
 import torch
 
 import helicube
-from helicube.engine.sampling import SamplingConfig
 from helicube.pipelines.text_to_shape import MeshOptions, TextToShape
 
 PROMPTS = ("a red wooden chair", "a blue car", "a tall green lamp", "a small house with a brown roof", "a wooden table")
@@ -45,7 +44,7 @@ def warm(pipeline: TextToShape, repeats: int, cells: int) -> dict[str, float]:
         for repeat in range(repeats + 1):
             for prompt in PROMPTS:
                 started = time.perf_counter()
-                made = pipeline.generate_many([prompt], [SamplingConfig()], options=MeshOptions(cells=cells))[0]
+                made = pipeline.generate_many([prompt], [pipeline.model.sampling], options=MeshOptions(cells=cells))[0]
                 built = time.perf_counter()
                 made.mesh.export(Path(folder) / "mesh.glb")
                 ended = time.perf_counter()

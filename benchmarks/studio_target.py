@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from helicube.engine.sampling import SamplingConfig
 from helicube.geometry.export import encode
+from helicube.pipelines.shape_model import DefaultModel
 from helicube.pipelines.text_to_shape import MeshOptions, TextToShape, load
 
 THINGS = ("chair", "table", "car", "lamp", "house", "tree", "boat", "robot")
@@ -104,6 +105,6 @@ class Target:
     def expected(self, number: int, cells: int = 128) -> bytes:
         """The GLB that `helicube generate` writes for that request."""
         asked = request(number)
-        sampling = SamplingConfig(temperature=asked["temperature"], top_p=0.9, seed=asked["seed"])
+        sampling = replace(DefaultModel.sampling, temperature=asked["temperature"], seed=asked["seed"])
         made = self.pipeline.generate_many([asked["prompt"]], [sampling], options=MeshOptions(cells=cells))[0]
         return encode(made.mesh, "glb", name=asked["prompt"][:60])[""]

@@ -13,6 +13,7 @@ from helicube.engine.engine import Engine
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import IdPlan
 from helicube.engine.runner import Conditioning
+from helicube.engine.sampling import SamplingConfig
 from helicube.errors import PromptError
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice_code import Shape
@@ -27,6 +28,7 @@ class SmallModel:
 
     name = "small"
     remarks: tuple[str, ...] = ()
+    sampling = SamplingConfig(top_p=0.9)
 
     def __init__(self) -> None:
         torch.manual_seed(5)

@@ -16,7 +16,6 @@ __all__ = ["command"]
 @click.option("--sheet", type=click.Path(path_type=Path), help="A PNG with one object per class.")
 @click.option("--classes", default=60, show_default=True, help='Classes asked for as "a CLASS".')
 @click.option("--seeds", default=4, show_default=True, help="Objects per class.")
-@click.option("--temperature", default=0.7, show_default=True)
 def command(**options: object) -> None:
     """Measure the tokenizer on unseen objects, and how well prompts and boxes are followed."""
     from helicube.train.evaluate import EvaluateOptions, evaluate

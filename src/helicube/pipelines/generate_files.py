@@ -16,7 +16,15 @@ from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError, MeshFileError
 from helicube.geometry.export import check_target
 from helicube.models.cube.text import check_prompt
-from helicube.pipelines.text_to_shape import Generated, MeshOptions, TextToShape, load, parse_box
+from helicube.pipelines.text_to_shape import (
+    Generated,
+    MeshOptions,
+    TextToShape,
+    load,
+    parse_box,
+    sampling_of,
+    usual_sampling,
+)
 
 __all__ = ["GenerateOptions", "generate_files"]
 
@@ -33,10 +41,10 @@ class GenerateOptions:
     file_format: str | None = None
     seed: int = 0
     variants: int = 1
-    guidance: float = 3.0
-    # None: 0 for one variant, 1 for several, which would otherwise all be the same.
+    # None: what suits the model.
+    guidance: float | None = None
     temperature: float | None = None
-    top_p: float = 0.9
+    top_p: float | None = None
     box: tuple[float, float, float] | None = None
     cells: int = 128
     max_triangles: int = 20_000
@@ -61,17 +69,11 @@ class GenerateOptions:
     def engine(self) -> EngineOptions:
         return EngineOptions(graph=self.graph, cache=self.cache, weights=self.weight_format, kernels=self.kernels)
 
-    @property
-    def requests(self) -> list[tuple[str, SamplingConfig]]:
-        """A prompt and its sampling for each object."""
-        hot = self.temperature if self.temperature is not None else float(self.variants > 1)
+    def requests(self, usual: SamplingConfig) -> list[tuple[str, SamplingConfig]]:
+        """A prompt and its sampling for each object, given what is usual for the model."""
+        usual = usual_sampling(usual, self.variants)
         return [
-            (
-                prompt,
-                SamplingConfig(
-                    guidance_scale=self.guidance, temperature=hot, top_p=self.top_p, seed=self.seed + variant
-                ),
-            )
+            (prompt, sampling_of(usual, self.guidance, self.temperature, self.top_p, self.seed + variant))
             for prompt in self.prompts
             for variant in range(self.variants)
         ]
@@ -89,7 +91,7 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
     for prompt in options.prompts:
         check_prompt(prompt)
     parse_box(options.box)
-    requests, engine = options.requests, options.engine
+    requests, engine = options.requests(SamplingConfig()), options.engine
     paths = output_paths(options, len(requests))
     make_folder(options.output, paths)
     for path in paths:
@@ -104,6 +106,7 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
     pipeline = load(options.weights, version=options.version, device=options.device, options=engine)
     for remark in pipeline.model.remarks:
         console.print(f"note: {remark}", highlight=False, markup=False, soft_wrap=True)
+    requests = options.requests(pipeline.model.sampling)
     for start in range(0, len(requests), BATCH):
         part = requests[start : start + BATCH]
         for path, generated in zip(
@@ -185,7 +188,7 @@ def output_paths(options: GenerateOptions, count: int) -> list[Path]:
     folder = output or Path()
     names: dict[str, int] = {}
     paths = []
-    for prompt, sampling in options.requests:
+    for prompt, sampling in options.requests(SamplingConfig()):
         name = re.sub(r"[^a-z0-9]+", "-", prompt.lower()).strip("-")[:50] or "object"
         if options.variants > 1:
             name += f"-{sampling.seed}"

@@ -211,6 +211,11 @@ class TextToShape:
         return {"mesh": mesh, "times": times}
 
 
+def usual_sampling(usual: SamplingConfig, variants: int) -> SamplingConfig:
+    """What is usual for a model; but several variants are not taken greedily, as they would all be the same."""
+    return replace(usual, temperature=1.0, top_p=0.9) if variants > 1 and usual.temperature == 0 else usual
+
+
 def sampling_of(
     usual: SamplingConfig, guidance: float | None, temperature: float | None, top_p: float | None, seed: int
 ) -> SamplingConfig:

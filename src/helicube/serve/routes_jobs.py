@@ -46,7 +46,7 @@ def job_routes(service: Service) -> APIRouter:
         wait: Annotated[bool, Query(description="Answer when the job has ended.")] = False,
     ) -> JSONResponse:
         check_limits(request, service.config.limits)
-        client, specs = client_of(http), specs_of(request)
+        client, specs = client_of(http), specs_of(request, service.steps.model.sampling)
         if wait:
             refuse_listener(service, client)
         charge(service, client, len(specs))

@@ -125,8 +125,9 @@ def state_routes(service: Service, keys: Keys) -> APIRouter:
 
 
 def settings_of(service: Service, keys: Keys) -> Settings:
-    limits = service.config.limits
+    limits, usual = service.config.limits, service.steps.model.sampling
     fields = ObjectRequest.model_fields
+    defaults = {name: field.default for name, field in fields.items() if not field.is_required()}
     return Settings(
         model=service.model_name,
         version=__version__,
@@ -145,7 +146,7 @@ def settings_of(service: Service, keys: Keys) -> Settings:
             "queue": limits.queue,
             "wait_limit_s": limits.wait_s,
         },
-        defaults={name: field.default for name, field in fields.items() if not field.is_required()},
+        defaults=defaults | {"guidance": usual.guidance_scale, "top_p": usual.top_p},
         qualities=QUALITIES,
         formats=["glb", "obj", "stl", "ply", "json"],
     )

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
 from helicube.models.cube.text import MAX_PROMPT_CHARS, check_prompt
-from helicube.pipelines.text_to_shape import parse_box
+from helicube.pipelines.text_to_shape import parse_box, sampling_of, usual_sampling
 from helicube.serve.config import MOST_PROMPTS, MOST_TRIANGLES, MOST_VARIANTS, Limits
 from helicube.serve.work import ObjectSpec
 
@@ -52,11 +53,19 @@ class ObjectRequest(BaseModel):
     prompt: Prompt | Annotated[list[Prompt], Field(min_length=1, max_length=MOST_PROMPTS)]
     seed: int = Field(0, ge=0, le=MAX_SEED, description="Counted up over the variants.")
     variants: int = Field(1, ge=1, le=MOST_VARIANTS, description="Objects per prompt.")
-    guidance: float = Field(3.0, ge=0, le=100, allow_inf_nan=False, description="How closely to follow the prompt.")
-    temperature: float | None = Field(
-        None, ge=0, le=10, allow_inf_nan=False, description="0 takes the likeliest; null: 0, or 1 with variants."
+    guidance: float | None = Field(
+        None,
+        ge=0,
+        le=100,
+        allow_inf_nan=False,
+        description="How closely to follow the prompt; null: by model.",
     )
-    top_p: float = Field(0.9, gt=0, le=1, allow_inf_nan=False, description="Share of likeliest choices drawn from.")
+    temperature: float | None = Field(
+        None, ge=0, le=10, allow_inf_nan=False, description="0 takes the likeliest; null: by model."
+    )
+    top_p: float | None = Field(
+        None, gt=0, le=1, allow_inf_nan=False, description="Share of likeliest choices drawn from; null: by model."
+    )
     box: Annotated[list[Side], Field(min_length=3, max_length=3)] | None = Field(
         None, description="Proportions x, y, z that the object fills exactly; at most 64 to 1."
     )
@@ -95,8 +104,11 @@ def check_limits(request: ObjectRequest, limits: Limits) -> None:
             raise InputError(f"{name} {value} is too many; at most {most} are taken")
 
 
-def specs_of(request: ObjectRequest) -> list[ObjectSpec]:
+def specs_of(request: ObjectRequest, usual: SamplingConfig) -> list[ObjectSpec]:
     """One object per prompt and variant, with the same defaults as `helicube generate`.
+
+    Args:
+        usual: how the model's ids are chosen unless the request says otherwise.
 
     Raises:
         PromptError: a prompt is empty or holds what no prompt may.
@@ -105,13 +117,14 @@ def specs_of(request: ObjectRequest) -> list[ObjectSpec]:
     parse_box(request.box)
     if request.seed + request.variants - 1 > MAX_SEED:
         raise InputError(f"seed {request.seed} leaves no room for {request.variants} variants; choose a smaller one")
-    hot = request.temperature if request.temperature is not None else float(request.variants > 1)
+    usual = usual_sampling(usual, request.variants)
+    sampling = sampling_of(usual, request.guidance, request.temperature, request.top_p, request.seed)
     box = None if request.box is None else (request.box[0], request.box[1], request.box[2])
     return [
         ObjectSpec(
-            prompt=prompt, seed=request.seed + variant, guidance=float(request.guidance), temperature=float(hot),
-            top_p=float(request.top_p), box=box, quality=request.quality, max_triangles=request.max_triangles,
-            size_m=request.size_m, pivot=request.pivot, up=request.up,
+            prompt=prompt, seed=request.seed + variant, guidance=float(sampling.guidance_scale),
+            temperature=float(sampling.temperature), top_p=float(sampling.top_p), box=box, quality=request.quality,
+            max_triangles=request.max_triangles, size_m=request.size_m, pivot=request.pivot, up=request.up,
         )
         for prompt in map(check_prompt, request.prompts)
         for variant in range(request.variants)

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
 from helicube.geometry.pictures import contact_sheet
 from helicube.pipelines.shape_model import DefaultModel
@@ -40,7 +39,6 @@ class EvaluateOptions:
     # Classes by frequency, and seeds of each.
     classes: int = 60
     seeds: int = 4
-    temperature: float = 0.7
     # Seen objects of the tokenizer's figures.
     seen: int = 150
 
@@ -62,7 +60,7 @@ def evaluate(options: EvaluateOptions, console: Console | None = None) -> dict[s
     seen = [train[i] for i in np.random.default_rng(0).choice(len(train), min(options.seen, len(train)), replace=False)]
     unseen_trips, seen_trips = round_trips(model.code, test), round_trips(model.code, seen)
     classes = most_frequent_classes(train, options.classes)
-    trials = class_trials(pipeline, Gallery(train), classes, range(options.seeds), options.temperature)
+    trials = class_trials(pipeline, Gallery(train), classes, range(options.seeds))
     figures: dict[str, object] = {
         "model": model.name,
         "tokenizer_unseen": summarise(unseen_trips),
@@ -107,7 +105,7 @@ def box_error(pipeline: TextToShape, classes: Sequence[str]) -> float:
     for box in BOXES:
         prompts = [with_article(name) for name in classes]
         made = pipeline.generate_many(
-            prompts, [SamplingConfig()] * len(prompts), box=box, options=MeshOptions(cells=64)
+            prompts, [pipeline.model.sampling] * len(prompts), box=box, options=MeshOptions(cells=64)
         )
         for generated in made:
             got = generated.mesh.extents / generated.mesh.extents[0]

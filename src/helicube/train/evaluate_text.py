@@ -77,7 +77,7 @@ def most_frequent_classes(objects: Sequence[TrainingObject], count: int) -> list
 
 
 def class_trials(
-    pipeline: TextToShape, gallery: Gallery, classes: Sequence[str], seeds: Sequence[int], temperature: float
+    pipeline: TextToShape, gallery: Gallery, classes: Sequence[str], seeds: Sequence[int]
 ) -> list[ClassTrial]:
     """Generate "a CLASS" for every class and seed, and look up each result."""
     options = MeshOptions(cells=96, max_triangles=10_000)
@@ -85,7 +85,7 @@ def class_trials(
     trials = []
     for start in track(range(0, len(jobs), BATCH), description="prompts"):
         part = jobs[start : start + BATCH]
-        configs = [SamplingConfig(seed=seed, temperature=temperature, top_p=0.9) for _, seed in part]
+        configs = [replace(pipeline.model.sampling, seed=seed) for _, seed in part]
         made = _generate(pipeline, [with_article(name) for name, _ in part], configs, options)
         trials += [_trial(gallery, name, seed, mesh) for (name, seed), mesh in zip(part, made, strict=True)]
     return trials
