@@ -1,4 +1,4 @@
-"""The picture of the README: what the bundled model makes of a dozen prompts, first seed, nothing picked.
+"""The picture of the README: what the bundled model makes of a dozen prompts, with the settings and seed of `generate`.
 
 python benchmarks/gallery.py [--weights FOLDER] [--output docs/img/gallery.png]
 """
@@ -12,10 +12,8 @@ from helicube.geometry.pictures import contact_sheet
 from helicube.pipelines.text_to_shape import load
 
 PROMPTS = (
-    "a red wooden chair", "a round wooden table", "a blue race car", "a green pine tree",
-    "a small house with a red roof",
-    "a yellow desk lamp", "a brown horse", "a pirate ship", "a treasure chest", "a pink armchair", "a white airplane",
-    "a grey castle tower",
+    "a red wooden chair", "a blue race car", "a green pine tree", "a grey castle tower", "a treasure chest",
+    "an oak tree", "a blue vase", "a white toilet", "a brown dog", "a red mushroom", "a stone well", "a wooden crate",
 )  # fmt: skip
 
 
@@ -28,7 +26,7 @@ def main() -> None:
     prompts = options.prompts or list(PROMPTS)
     pipeline = load(options.weights)
     made = pipeline.generate_many(prompts, [pipeline.model.sampling] * len(prompts))
-    contact_sheet([m.mesh for m in made], prompts, options.output)
+    contact_sheet([m.mesh for m in made], prompts, options.output, columns=6)
 
 
 if __name__ == "__main__":

@@ -41,8 +41,3 @@ class CacheSpec:
     layers: tuple[LayerSpec, ...]
     # Slots for tokens after the prefix, the same in every layer.
     max_tokens: int
-
-    def num_bytes(self, rows: int, itemsize: int) -> int:
-        """Bytes of a cache of that many rows."""
-        slots = sum(2 * s.num_heads * s.head_dim * (s.num_prefix + self.max_tokens) for s in self.layers)
-        return rows * slots * itemsize

@@ -115,6 +115,8 @@ def start(options: StartOptions) -> None:
     listener = bind(config.host, config.port, or_any=options.browser)
     say("loading the model …")
     pipeline = load(options.weights, version=options.version, device=options.device, options=engine)
+    for remark in pipeline.model.remarks:
+        say(f"note: {remark}")
 
     def ready(url: str) -> None:
         say(f"helicube serves at {url} (Ctrl+C ends it); data in {config.data_dir}")
