@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from helicube.engine.sampling import SamplingConfig
 from helicube.errors import CheckpointError, MeshFileError
 from helicube.pipelines.generate_files import GenerateOptions, generate_files, output_paths
 
@@ -49,4 +50,4 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 def test_files_are_named_after_prompts_and_seeds() -> None:
     two = options(Path("out"), "A red chair!", "a red chair", variants=2, seed=5)
     names = ["a-red-chair-5.glb", "a-red-chair-6.glb", "a-red-chair-5-2.glb", "a-red-chair-6-2.glb"]
-    assert output_paths(two, 4) == [Path("out") / name for name in names]
+    assert output_paths(two, two.requests(SamplingConfig())) == [Path("out") / name for name in names]

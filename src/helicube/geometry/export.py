@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from helicube.errors import GeometryError, MeshFileError
-from helicube.geometry.files import write_files
+from helicube.geometry.files import unwritable, write_files
 from helicube.geometry.glb import encode_glb
 from helicube.geometry.obj import encode_obj
 from helicube.geometry.ply import encode_ply
@@ -49,12 +48,8 @@ def check_target(path: Path, file_format: str | None = None) -> None:
         MeshFileError: an unknown format, a folder that is missing or may not be written, or a folder of that name.
     """
     known_format(file_format or path.suffix)
-    if path.is_dir():
-        raise MeshFileError(f"cannot write {path}: it is a folder; name a file, such as {path / 'mesh.glb'}")
-    if not path.parent.is_dir():
-        raise MeshFileError(f"cannot write {path}: the folder {path.parent} does not exist; create it first")
-    if not os.access(path.parent, os.W_OK):
-        raise MeshFileError(f"cannot write {path}: the folder {path.parent} may not be written; check its permissions")
+    if why := unwritable(path):
+        raise MeshFileError(f"cannot write {path}: {why}")
 
 
 def known_format(name: str) -> str:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
 from helicube.errors import MeshFileError
 
-__all__ = ["write_files"]
+__all__ = ["unwritable", "write_files"]
+
+
+def unwritable(path: Path) -> str | None:
+    """Why no file could be written there, and what to do; None if one could. To be asked before long work."""
+    if path.is_dir():
+        return "it is a folder; name a file in it"
+    if not path.parent.is_dir():
+        return f"the folder {path.parent} does not exist; create it first"
+    if not os.access(path.parent, os.W_OK):
+        return f"the folder {path.parent} may not be written; check its permissions"
+    return None
 
 
 def write_files(contents: Mapping[Path, bytes]) -> None:

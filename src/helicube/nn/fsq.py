@@ -61,9 +61,12 @@ class FSQ(nn.Module):
 
     def to_codes(self, ids: Tensor) -> Tensor:
         """(...) int64 to (..., F) in [−1, 1]."""
-        radix = torch.tensor(self.radix, device=ids.device)
-        digits = ids.unsqueeze(-1).div(radix, rounding_mode="floor") % torch.tensor(self.levels, device=ids.device)
-        return self._centre(digits.float())
+        return self._centre(self.digits(ids).float())
+
+    def digits(self, ids: Tensor) -> Tensor:
+        """(...) int64 to (..., F) int64, the level of each channel."""
+        radix, levels = (torch.tensor(numbers, device=ids.device) for numbers in (self.radix, self.levels))
+        return ids.unsqueeze(-1).div(radix, rounding_mode="floor") % levels
 
     def _top(self, like: Tensor) -> Tensor:
         """Highest value of each channel, (F,)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -92,7 +93,7 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
         check_prompt(prompt)
     parse_box(options.box)
     requests, engine = options.requests(SamplingConfig()), options.engine
-    paths = output_paths(options, len(requests))
+    paths = output_paths(options, requests)
     make_folder(options.output, paths)
     for path in paths:
         check_target(path, options.file_format)
@@ -177,18 +178,20 @@ def make_folder(output: Path | None, paths: list[Path]) -> None:
         raise MeshFileError(f"cannot make the folder {output}: {error.strerror}; name another one") from None
 
 
-def output_paths(options: GenerateOptions, count: int) -> list[Path]:
+def output_paths(options: GenerateOptions, requests: Sequence[tuple[str, SamplingConfig]]) -> list[Path]:
     """Where each object goes: the file named, or files named after prompts in the folder named (or the current one)."""
     suffix = f".{options.file_format or 'glb'}"
     output = options.output
     if output is not None and output.suffix:
-        if count == 1:
+        if len(requests) == 1:
             return [output]
-        raise InputError(f"--output {output} names one file for {count} objects; name a folder, without an ending")
+        raise InputError(
+            f"--output {output} names one file for {len(requests)} objects; name a folder, without an ending"
+        )
     folder = output or Path()
     names: dict[str, int] = {}
     paths = []
-    for prompt, sampling in options.requests(SamplingConfig()):
+    for prompt, sampling in requests:
         name = re.sub(r"[^a-z0-9]+", "-", prompt.lower()).strip("-")[:50] or "object"
         if options.variants > 1:
             name += f"-{sampling.seed}"

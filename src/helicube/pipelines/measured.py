@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from helicube.errors import InputError
+from helicube.geometry.files import unwritable
 
 __all__ = ["check_output", "machine", "write_measured"]
 
@@ -34,14 +35,8 @@ def check_output(path: Path | None) -> None:
     Raises:
         InputError: it is a folder, or its folder is missing or may not be written.
     """
-    if path is None:
-        return
-    if path.is_dir():
-        raise InputError(f"cannot write {path}: it is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write {path}: the folder {path.parent} does not exist; create it first")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"cannot write {path}: the folder {path.parent} may not be written; check its permissions")
+    if path is not None and (why := unwritable(path)):
+        raise InputError(f"cannot write {path}: {why}")
 
 
 def write_measured(content: Mapping[str, Any], path: Path) -> None:

@@ -28,7 +28,8 @@ class Teller:
                     self.progress(work, job, place, positions[work.key])
 
     def progress(self, work: Work, job: str, place: int, position: int | None) -> None:
-        self.hub.publish(job, "progress", {"index": place, **work.progress, "queue_position": position})
+        told = {"index": place, **work.progress, "batch": work.batch, "queue_position": position}
+        self.hub.publish(job, "progress", told)
 
     def live(self, work: Work) -> None:
         # Without the disk or the lock: the engine waits for neither.

@@ -107,8 +107,6 @@ class View:
 
     def live(self, job: str, place: int, work: Work) -> Json:
         """An object under way, without a look at the rows."""
-        progress = work.progress
-        del progress["batch"]
         return {
             "index": place,
             "id": work.key,
@@ -117,7 +115,7 @@ class View:
             "cached": False,
             "error": None,
             "notes": list(work.notes),
-            **progress,
+            **work.progress,
             "queue_position": None,
             "preview": self.preview(job, place, work) if work.preview else None,
             "url": None,
@@ -126,9 +124,7 @@ class View:
 
     def _progress(self, item: Row, work: Work | None, row: Row | None) -> Json:
         if work is not None:
-            progress = work.progress
-            del progress["batch"]
-            return progress
+            return work.progress
         total = self.service.steps.num_tokens
         tpot_s = None if row is None else json.loads(row["about"])["tpot_s"]
         status = "queued" if item["status"] == "live" else item["status"]

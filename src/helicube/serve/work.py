@@ -125,5 +125,4 @@ class Work:
             "tokens_total": self.num_tokens,
             "tpot_s": tpot_s,
             "tokens_per_s": 1 / tpot_s if tpot_s else None,
-            "batch": self.batch,
         }

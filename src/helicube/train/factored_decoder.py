@@ -78,11 +78,7 @@ def shared_rows(code: LatticeCode, vocab_size: int) -> Tensor:
 
 def _levels(quantizer: FSQ) -> Tensor:
     """(codes, F): one column for each level of each channel, and for each pair of levels of two channels."""
-    ids = torch.arange(quantizer.num_codes)
-    digits = [
-        ids.div(radix, rounding_mode="floor") % levels
-        for radix, levels in zip(quantizer.radix, quantizer.levels, strict=True)
-    ]
+    digits = quantizer.digits(torch.arange(quantizer.num_codes)).unbind(-1)
     alone = [nn.functional.one_hot(d, n) for d, n in zip(digits, quantizer.levels, strict=True)]
     pairs = [
         nn.functional.one_hot(digits[i] * quantizer.levels[j] + digits[j], quantizer.levels[i] * quantizer.levels[j])
