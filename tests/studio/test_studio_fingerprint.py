@@ -9,7 +9,7 @@ import torch
 from small import small_pipeline
 
 from helicube.models.cube.text_static import StaticTextEncoder
-from helicube.pipelines.object_steps import fingerprint
+from helicube.pipelines.object_steps import _sampled, fingerprint
 from helicube.pipelines.text_to_shape import TextToShape
 
 
@@ -53,3 +53,10 @@ def test_each_part_counts(change: Callable[[TextToShape], None]) -> None:
     before = fingerprint(pipeline)
     change(pipeline)
     assert fingerprint(pipeline) != before
+
+
+def test_large_tensors_are_looked_at_to_their_end_and_not_beyond() -> None:
+    # Of the size of the published token table, without its memory.
+    table = torch.zeros(1).expand(16_387 * 1_536)
+    assert _sampled(table, 256) == bytes(256 * 4)
+    assert _sampled(torch.arange(1_000_001.0), 3) == torch.tensor([0.0, 500_000, 1_000_000]).numpy().tobytes()

@@ -120,7 +120,9 @@ def fingerprint(pipeline: TextToShape, samples: int = 256) -> str:
 
 def _sampled(tensor: torch.Tensor, samples: int) -> bytes:
     flat = tensor.detach().reshape(-1)
-    index = torch.linspace(0, max(0, flat.numel() - 1), min(samples, flat.numel())).long()
+    # In whole numbers: float32 rounds places beyond 2^24 up, past the end.
+    count = min(samples, flat.numel())
+    index = torch.arange(count) * (flat.numel() - 1) // max(1, count - 1)
     return flat[index.to(flat.device)].float().cpu().numpy().tobytes()
 
 
