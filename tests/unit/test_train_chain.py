@@ -17,7 +17,7 @@ from helicube.models.cube.lattice_colors import ColorConfig
 from helicube.pipelines.shape_model import DefaultModel, load_model
 from helicube.train.decoder_task import DecoderTaskConfig, class_weights
 from helicube.train.factored_decoder import shared_rows
-from helicube.train.items import choose, load_items, split_unseen
+from helicube.train.items import load_items, split_unseen
 from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig
 from helicube.train.procedural import generate_many
@@ -121,26 +121,26 @@ def test_the_bundle_holds_the_averaged_weights_and_loads(runs: Path, tmp_path: P
     torch.testing.assert_close(table, rows, rtol=1 / 256, atol=1e-6)
 
 
-def test_tokens_are_kept_and_new_items_are_encoded(runs: Path, items: Path, tmp_path: Path) -> None:
-    code, kept = load_code(TokenizerRuns(shape=runs / "shape", colors=runs / "colors")), tmp_path / "tokens.npz"
-    train, _ = split_unseen(load_items(items))
-    some = choose(train, np.arange(len(train)) % 3 == 1)
-    kept_tokens(code, some, kept)
-    written = kept.stat().st_mtime_ns
-    kept_tokens(code, some, kept)
-    assert kept.stat().st_mtime_ns == written, "nothing was new"
-    # New items between old ones, and fewer than before: the order is that of the items.
-    for chosen in (train, choose(train, np.arange(len(train)) % 2 == 0)):
-        found, want = kept_tokens(code, chosen, kept), tokenize_items(code, chosen)
+def test_tokens_are_kept_and_new_shards_are_encoded(runs: Path, tmp_path: Path) -> None:
+    code, kept = load_code(TokenizerRuns(shape=runs / "shape", colors=runs / "colors")), tmp_path / "tokens"
+    folder = tmp_path / "items"
+    prepare_shards(list(islice(generate_many(131, 0), 3)), folder, name="train", workers=1)
+    kept_tokens(code, folder, kept)
+    first = kept / "train-0000.npz"
+    written = first.stat().st_mtime_ns
+    prepare_shards(list(islice(generate_many(131, 0), 39)), folder, name="procedural", workers=1)
+    found = kept_tokens(code, folder, kept)
+    assert first.stat().st_mtime_ns == written, "its shard was not new"
+    for tokens, items in zip(found, split_unseen(load_items(folder)), strict=True):
+        want = tokenize_items(code, items)
         for field in fields(TokenSet):
-            assert np.array_equal(getattr(found, field.name), getattr(want, field.name)), field.name
+            assert np.array_equal(getattr(tokens, field.name), getattr(want, field.name)), field.name
     code.paint.head_out.weight.mul_(-1)
-    written = kept.stat().st_mtime_ns
-    kept_tokens(code, some, kept)
-    assert kept.stat().st_mtime_ns == written, "ids do not depend on what reads them"
+    kept_tokens(code, folder, kept)
+    assert first.stat().st_mtime_ns == written, "ids do not depend on what reads them"
     code.shape.encoder.c_in.weight.mul_(-1)
-    other = kept_tokens(code, some, kept)
-    assert np.array_equal(other.shape_ids, tokenize_items(code, some).shape_ids)
+    train, _ = kept_tokens(code, folder, kept)
+    assert np.array_equal(train.shape_ids, tokenize_items(code, split_unseen(load_items(folder))[0]).shape_ids)
 
 
 def test_made_objects_do_not_crowd_out_found_ones() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,9 +121,9 @@ def pool_mean(voxels: NDArray[np.bool_], cells: int) -> NDArray[np.float32]:
     """Filled share of each of cells³ equal blocks of voxels; (cells, cells, cells) float32."""
     by = len(voxels) // cells
     assert by * cells == len(voxels), f"{cells} cells must divide {len(voxels)} voxels"
-    starts = np.arange(0, len(voxels), by)
     counts = np.ascontiguousarray(voxels).view(np.uint8)
     # Slowest axis first: adding whole slabs is the cheap direction. by³ must fit a byte.
-    for axis in range(3):
-        counts = np.add.reduceat(counts, starts, axis=axis, dtype=np.uint8)
+    counts = reduce(np.add, (counts[i::by] for i in range(by)))
+    counts = reduce(np.add, (counts[:, i::by] for i in range(by)))
+    counts = reduce(np.add, (counts[:, :, i::by] for i in range(by)))
     return np.asarray(counts, dtype=np.float32) / np.float32(by**3)

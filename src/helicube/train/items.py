@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from helicube.train.objects import TrainingObject, load_catalog
 from helicube.train.part_objects import part_objects
 from helicube.train.procedural import generate_many
-from helicube.train.shards import ItemSet, load_shards, prepare_shards
+from helicube.train.shards import ItemInfo, ItemSet, load_shards, prepare_shards
 
-__all__ = ["choose", "load_items", "prepare_items", "split_unseen"]
+__all__ = ["TRAINING", "choose", "load_items", "prepare_items", "split_unseen", "unseen_mask"]
 
 # One item in this many is kept back to choose settings by; the test split is for the figures alone.
 UNSEEN_SHARE = 40
+
+# Names of the shards of the training split.
+TRAINING = ("train", "parts", "procedural")
 
 
 def prepare_items(data: Path, out: Path, *, num_procedural: int, workers: int, seed: int = 0) -> None:
@@ -42,7 +45,7 @@ def _parts(items: list[TrainingObject]) -> Iterator[TrainingObject]:
 
 def load_items(folder: Path) -> ItemSet:
     """All prepared items of the training split."""
-    return load_shards(folder, ("train", "parts", "procedural"))
+    return load_shards(folder, TRAINING)
 
 
 def choose(items: ItemSet, mask: NDArray[np.bool_]) -> ItemSet:
@@ -51,7 +54,12 @@ def choose(items: ItemSet, mask: NDArray[np.bool_]) -> ItemSet:
     return ItemSet(infos=tuple(info for info, keep in zip(items.infos, mask, strict=True) if keep), **arrays)
 
 
+def unseen_mask(infos: Sequence[ItemInfo]) -> NDArray[np.bool_]:
+    """Which items (n,) are kept back; this depends on their ids alone."""
+    return np.array([zlib.crc32(info.id.encode()) % UNSEEN_SHARE == 0 for info in infos])
+
+
 def split_unseen(items: ItemSet) -> tuple[ItemSet, ItemSet]:
-    """Items to learn from, and a few kept back; which ones depends on their ids alone."""
-    unseen = np.array([zlib.crc32(info.id.encode()) % UNSEEN_SHARE == 0 for info in items.infos])
+    """Items to learn from, and a few kept back."""
+    unseen = unseen_mask(items.infos)
     return choose(items, ~unseen), choose(items, unseen)

@@ -24,7 +24,7 @@ from helicube.train.factored_decoder import FactoredDecoder, shared_rows
 from helicube.train.items import load_items, split_unseen
 from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig, train
-from helicube.train.token_set import kept_tokens, tokenize_items
+from helicube.train.token_set import kept_tokens
 
 __all__ = ["bundle", "train_colors", "train_cube_baseline", "train_decoder", "train_shape"]
 
@@ -79,11 +79,7 @@ def train_decoder(
         text_model_embed_dim=text.width,
         num_positions=len(code.ranges),
     )
-    items, unseen = split_unseen(load_items(items_folder))
-    loop.out.mkdir(parents=True, exist_ok=True)
-    tokens = kept_tokens(code, items, loop.out / "tokens.npz")
-    unseen_tokens = tokenize_items(code, unseen)
-    del items, unseen
+    tokens, unseen = kept_tokens(code, items_folder, loop.out / "tokens")
     train(
         DecoderTask(
             decoder,
@@ -92,7 +88,7 @@ def train_decoder(
             text=text,
             captioner=augmented_caption,
             train=tokens,
-            unseen=unseen_tokens,
+            unseen=unseen,
             device=loop.device,
         ),
         loop,

@@ -17,7 +17,7 @@ from helicube.errors import InputError
 from helicube.geometry.box_sample import BoxSample, sample_in_box
 from helicube.train.objects import PROCEDURAL, TrainingObject
 
-__all__ = ["ItemInfo", "ItemSet", "load_shards", "prepare_shards"]
+__all__ = ["ItemInfo", "ItemSet", "load_shards", "parse_infos", "prepare_shards", "shard_paths"]
 
 SHARD = 64
 ARRAYS = [field.name for field in fields(BoxSample)]
@@ -90,8 +90,8 @@ def _write_shard(objects: Sequence[TrainingObject], path: Path) -> None:
     partial.replace(path)
 
 
-def load_shards(folder: Path, names: Sequence[str] = ("",)) -> ItemSet:
-    """Read all shards whose file name starts with one of `names`, in order of name.
+def shard_paths(folder: Path, names: Sequence[str] = ("",)) -> list[Path]:
+    """All shards whose file name starts with one of `names`, in order of name.
 
     Raises:
         InputError: there is none.
@@ -99,13 +99,22 @@ def load_shards(folder: Path, names: Sequence[str] = ("",)) -> ItemSet:
     paths = sorted(p for p in folder.glob("*.npz") if p.name.startswith(tuple(names)))
     if not paths:
         raise InputError(f"{folder} holds no prepared items; run: helicube train prepare --data DIR --out {folder}")
+    return paths
+
+
+def parse_infos(text: str) -> list[ItemInfo]:
+    """What a shard says of its items."""
+    return [ItemInfo(**{**raw, "captions": tuple(raw["captions"])}) for raw in json.loads(text)]
+
+
+def load_shards(folder: Path, names: Sequence[str] = ("",)) -> ItemSet:
+    """Read the shards that `shard_paths` finds, whole."""
+    paths = shard_paths(folder, names)
     infos: list[ItemInfo] = []
     columns: dict[str, list[NDArray[np.generic]]] = {key: [] for key in ARRAYS}
     for path in paths:
         with np.load(path) as shard:
-            for raw in json.loads(str(shard["infos"])):
-                raw["captions"] = tuple(raw["captions"])
-                infos.append(ItemInfo(**raw))
+            infos += parse_infos(str(shard["infos"]))
             for key in ARRAYS:
                 columns[key].append(shard[key])
     arrays = {key: np.concatenate(columns[key]) for key in ARRAYS}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
+import json
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,10 @@ from rich.progress import track
 from helicube.geometry.box_sample import pool_mean, unpack
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.palette import find_palette
-from helicube.train.items import choose
-from helicube.train.shards import ItemInfo, ItemSet
+from helicube.train.items import TRAINING, unseen_mask
+from helicube.train.shards import ItemInfo, ItemSet, load_shards, parse_infos, shard_paths
 
-__all__ = ["TokenSet", "kept_tokens", "tokenize_items"]
+__all__ = ["TokenSet", "choose_tokens", "kept_tokens", "tokenize_items"]
 
 # Items encoded at once.
 BATCH = 32
@@ -42,50 +43,64 @@ class TokenSet:
         return len(self.infos)
 
 
-def kept_tokens(code: LatticeCode, items: ItemSet, path: Path) -> TokenSet:
-    """The tokens of all items; a file keeps them, so that only items that are new to it are encoded."""
-    keys = _keys(code, items)
-    kept: dict[str, NDArray[np.generic]] = {}
-    if path.is_file():
-        with np.load(path) as file:
-            kept = dict(file)
-    places = {key: place for place, key in enumerate(kept["keys"].tolist())} if kept else {}
-    new = np.array([key not in places for key in keys])
-    fresh = tokenize_items(code, choose(items, new)) if new.any() else None
-    arrays = {"keys": np.array(keys)}
-    for name in (f.name for f in fields(TokenSet) if f.name != "infos"):
-        parts = [kept[name][[places[key] for key in keys if key in places]]] if places else []
-        parts += [getattr(fresh, name)] if fresh is not None else []
-        # Back in the order of the items: those that were kept came first.
-        arrays[name] = np.concatenate(parts)[np.argsort(np.argsort(new, kind="stable"), kind="stable")]
-    if fresh is not None:
-        partial = path.with_suffix(".partial")
-        with partial.open("wb") as stream:
-            np.savez_compressed(stream, allow_pickle=False, **arrays)
-        partial.replace(path)
-    return TokenSet(infos=items.infos, **{name: array for name, array in arrays.items() if name != "keys"})
+ARRAYS = [f.name for f in fields(TokenSet) if f.name != "infos"]
 
 
-def _keys(code: LatticeCode, items: ItemSet) -> list[str]:
-    """One per item, which changes with what encodes it and with the item."""
+def kept_tokens(code: LatticeCode, items_folder: Path, folder: Path) -> tuple[TokenSet, TokenSet]:
+    """The tokens of all prepared items: those to learn from, and those kept back.
+
+    Shard by shard, since all items at once may not fit in memory; a file of each in `folder` keeps its tokens, so that
+    what is interrupted goes on and only shards that changed are encoded.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    start = _encoder_digest(code)
+    shards = [
+        _shard_tokens(code, path, folder / path.name, start)
+        for path in track(shard_paths(items_folder, TRAINING), description="tokenizing")
+    ]
+    infos = tuple(info for shard in shards for info in shard.infos)
+    arrays = {name: np.concatenate([getattr(shard, name) for shard in shards]) for name in ARRAYS}
+    whole, unseen = TokenSet(infos=infos, **arrays), unseen_mask(infos)
+    return choose_tokens(whole, ~unseen), choose_tokens(whole, unseen)
+
+
+def choose_tokens(tokens: TokenSet, mask: NDArray[np.bool_]) -> TokenSet:
+    """The items where mask (n,) is true."""
+    infos = tuple(info for info, keep in zip(tokens.infos, mask, strict=True) if keep)
+    return TokenSet(infos=infos, **{name: getattr(tokens, name)[mask] for name in ARRAYS})
+
+
+def _shard_tokens(code: LatticeCode, shard: Path, kept: Path, start: str) -> TokenSet:
+    """Tokens of one shard, from `kept` if they are of this encoder and of the shard as it is now."""
+    key = start + hashlib.sha256(shard.read_bytes()).hexdigest()
+    if kept.is_file():
+        with np.load(kept) as file:
+            if str(file["key"]) == key:
+                return TokenSet(infos=tuple(parse_infos(str(file["infos"]))), **{name: file[name] for name in ARRAYS})
+    found = tokenize_items(code, load_shards(shard.parent, (shard.name,)))
+    infos = json.dumps([asdict(info) for info in found.infos])
+    partial = kept.with_suffix(".partial")
+    with partial.open("wb") as stream:
+        arrays = {name: getattr(found, name) for name in ARRAYS}
+        np.savez_compressed(stream, allow_pickle=False, key=np.array(key), infos=np.array(infos), **arrays)
+    partial.replace(kept)
+    return found
+
+
+def _encoder_digest(code: LatticeCode) -> str:
+    """Changes with all that ids depend on but the items."""
     paint = {name: t for name, t in code.paint.state_dict().items() if name.startswith(code.paint.ENCODER)}
-    start = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, tensor in [*code.shape.encoder.state_dict().items(), *paint.items()]:
-        start.update(name.encode() + tensor.numpy().tobytes())
-    keys = []
-    for i in range(len(items)):
-        digest = start.copy()
-        for array in (items.bits[i], items.points[i], items.colors[i], items.extents[i]):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        keys.append(digest.hexdigest()[:32])
-    return keys
+        digest.update(name.encode() + tensor.numpy().tobytes())
+    return digest.hexdigest()
 
 
 @torch.inference_mode()
 def tokenize_items(code: LatticeCode, items: ItemSet) -> TokenSet:
     """Encode all items, unmirrored and mirrored."""
-    parts: dict[str, list[NDArray[np.generic]]] = {f.name: [] for f in fields(TokenSet) if f.name != "infos"}
-    for start in track(range(0, len(items), BATCH), description="tokenizing"):
+    parts: dict[str, list[NDArray[np.generic]]] = {name: [] for name in ARRAYS}
+    for start in range(0, len(items), BATCH):
         for name, array in _tokenize(code, items, range(start, min(start + BATCH, len(items)))).items():
             parts[name].append(array)
     arrays = {name: np.concatenate(pieces) for name, pieces in parts.items()}
