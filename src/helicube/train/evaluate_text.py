@@ -6,27 +6,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from rich.progress import track
 
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import GeometryError
 from helicube.geometry.mesh import Mesh
-from helicube.geometry.metrics import best_yaw, num_components, sample_points, turn_yaw
+from helicube.geometry.metrics import num_components
 from helicube.geometry.topology import is_watertight
-from helicube.pipelines.text_to_shape import MeshOptions, TextToShape
+from helicube.pipelines.text_to_shape import Generated, MeshOptions, TextToShape, find_surface
+from helicube.train.gallery import NOTHING, Gallery, Match, cloud_of
 from helicube.train.objects import TrainingObject
 from helicube.train.words import with_article
 
-__all__ = ["ClassTrial", "Gallery", "class_trials", "most_frequent_classes"]
+__all__ = [
+    "ClassTrial",
+    "Galleries",
+    "box_figures",
+    "class_trials",
+    "most_frequent_classes",
+    "prompt_figures",
+    "real_right_shares",
+]
 
-# Points of a cloud for the first look at all training objects, and for the final distance to the few nearest.
-COARSE, FINE, SHORTLIST = 128, 1024, 24
 # Prompts decoded side by side.
 BATCH = 16
 
-Points = NDArray[np.float32]
+# Boxes that no class has by nature, to see whether proportions that are asked for are met.
+BOXES = ((1.0, 1.0, 1.0), (2.0, 1.0, 1.0), (1.0, 2.0, 1.0), (1.0, 1.0, 2.0), (3.0, 1.0, 2.0))
+BOX_CELLS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,39 +43,34 @@ class ClassTrial:
 
     class_name: str
     seed: int
-    nearest_id: str
-    nearest_class: str
-    distance: float
+    # Of all training objects, and of those that people made.
+    nearest: Match
+    nearest_catalog: Match
     watertight: bool
     components: int
+    # None where the field had no surface.
     mesh: Mesh | None
 
     @property
     def right(self) -> bool:
-        return self.class_name == self.nearest_class
+        return self.class_name == self.nearest.class_name
+
+    @property
+    def right_catalog(self) -> bool:
+        return self.class_name == self.nearest_catalog.class_name
 
 
-class Gallery:
-    """Point clouds of all training objects, longest side ±0.96, to find the nearest by Chamfer distance."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Galleries:
+    """Training objects that people made, and all of them."""
 
-    def __init__(self, objects: Sequence[TrainingObject]) -> None:
-        self.objects = objects
-        meshes = [Mesh(vertices=o.vertices, faces=o.faces.astype(np.int32)) for o in objects]
-        self.fine = [sample_points(mesh, FINE)[0] for mesh in meshes]
-        self.coarse = torch.from_numpy(np.stack([points[:COARSE] for points in self.fine]))  # (n, P, 3)
+    catalog: Gallery
+    procedural: Gallery
 
-    def nearest(self, points: Points) -> tuple[TrainingObject, float]:
-        """The object nearest to (FINE, 3) points, best of four quarter turns about +Y, and its distance."""
-        distances = torch.stack([self._coarse_distances(turn_yaw(points[:COARSE], turn)) for turn in range(4)])
-        shortlist = distances.amin(dim=0).topk(min(SHORTLIST, len(self.objects)), largest=False).indices.tolist()
-        matches = [(best_yaw(points, self.fine[i]).distance, i) for i in shortlist]
-        distance, index = min(matches)
-        return self.objects[index], distance
-
-    def _coarse_distances(self, points: Points) -> torch.Tensor:
-        """Chamfer distances to all objects, (n,)."""
-        pairs = torch.cdist(torch.from_numpy(np.ascontiguousarray(points)), self.coarse)  # (n, P, P)
-        return (pairs.amin(dim=1).mean(dim=1) + pairs.amin(dim=2).mean(dim=1)) / 2
+    def nearest(self, cloud: NDArray[np.float32]) -> tuple[Match, Match]:
+        """Of all, and of the catalogue; cloud: (FINE, 3)."""
+        found = self.catalog.nearest(cloud)
+        return min(found, self.procedural.nearest(cloud), key=lambda match: match.distance), found
 
 
 def most_frequent_classes(objects: Sequence[TrainingObject], count: int) -> list[str]:
@@ -77,7 +80,7 @@ def most_frequent_classes(objects: Sequence[TrainingObject], count: int) -> list
 
 
 def class_trials(
-    pipeline: TextToShape, gallery: Gallery, classes: Sequence[str], seeds: Sequence[int]
+    pipeline: TextToShape, galleries: Galleries, classes: Sequence[str], seeds: Sequence[int]
 ) -> list[ClassTrial]:
     """Generate "a CLASS" for every class and seed, and look up each result."""
     options = MeshOptions(cells=96, max_triangles=10_000)
@@ -86,44 +89,92 @@ def class_trials(
     for start in track(range(0, len(jobs), BATCH), description="prompts"):
         part = jobs[start : start + BATCH]
         configs = [replace(pipeline.model.sampling, seed=seed) for _, seed in part]
-        made = _generate(pipeline, [with_article(name) for name, _ in part], configs, options)
-        trials += [_trial(gallery, name, seed, mesh) for (name, seed), mesh in zip(part, made, strict=True)]
+        made = made_of(pipeline, [with_article(name) for name, _ in part], configs, options)
+        trials += [
+            _trial(galleries, *job, None if one is None else one.mesh) for job, one in zip(part, made, strict=True)
+        ]
     return trials
 
 
-def _generate(
-    pipeline: TextToShape, prompts: list[str], configs: list[SamplingConfig], options: MeshOptions
-) -> list[Mesh | None]:
-    """Meshes of a batch; None where the field has no surface."""
+def made_of(
+    pipeline: TextToShape,
+    prompts: list[str],
+    configs: list[SamplingConfig],
+    options: MeshOptions,
+    box: Sequence[float] | None = None,
+) -> list[Generated | None]:
+    """Objects of a batch; None where the field has no surface."""
     try:
-        return [made.mesh for made in pipeline.generate_many(prompts, configs, options=options)]
+        return list(pipeline.generate_many(prompts, configs, box=box, options=options))
     except GeometryError:
         if len(prompts) == 1:
             return [None]
-        return [_generate(pipeline, [p], [c], options)[0] for p, c in zip(prompts, configs, strict=True)]
+        return [made_of(pipeline, [p], [c], options, box)[0] for p, c in zip(prompts, configs, strict=True)]
 
 
-def _trial(gallery: Gallery, name: str, seed: int, mesh: Mesh | None) -> ClassTrial:
-    if mesh is None:
-        return ClassTrial(
-            class_name=name, seed=seed, nearest_id="", nearest_class="", distance=float("inf"), watertight=False,
-            components=0, mesh=None,
-        )  # fmt: skip
-    found, distance = gallery.nearest(sample_points(normalised(mesh), FINE)[0])
+def _trial(galleries: Galleries, name: str, seed: int, mesh: Mesh | None) -> ClassTrial:
+    nearest, catalog = (NOTHING, NOTHING) if mesh is None else galleries.nearest(cloud_of(mesh))
     return ClassTrial(
         class_name=name,
         seed=seed,
-        nearest_id=found.id,
-        nearest_class=found.class_name,
-        distance=distance,
-        watertight=is_watertight(mesh.faces),
-        components=num_components(mesh),
+        nearest=nearest,
+        nearest_catalog=catalog,
+        watertight=mesh is not None and is_watertight(mesh.faces),
+        components=0 if mesh is None else num_components(mesh),
         mesh=mesh,
     )
 
 
-def normalised(mesh: Mesh) -> Mesh:
-    """Centred, longest side ±0.96, as the training objects are."""
-    middle = (mesh.vertices.max(axis=0) + mesh.vertices.min(axis=0)) / 2
-    scale = 1.92 / float(mesh.extents.max())
-    return replace(mesh, vertices=((mesh.vertices - middle) * scale).astype(np.float32))
+def real_right_shares(galleries: Galleries, objects: Sequence[TrainingObject]) -> dict[str, float]:
+    """How often people's own unseen objects come nearest to a training object of their class: what a share is worth."""
+    pairs = []
+    for source in track(objects, description="unseen objects"):
+        cloud = cloud_of(Mesh(vertices=source.vertices, faces=source.faces.astype(np.int32)))
+        pairs.append([match.class_name == source.class_name for match in galleries.nearest(cloud)])
+    share, catalog = np.mean(pairs, axis=0)
+    return {"real_right_class_share": float(share), "real_right_class_share_catalog": float(catalog)}
+
+
+def prompt_figures(trials: Sequence[ClassTrial], worst: int = 10) -> dict[str, object]:
+    """Shares over all trials, and the classes that fare worst."""
+    classes = sorted({t.class_name for t in trials})
+    by_class = {c: float(np.mean([t.right for t in trials if t.class_name == c])) for c in classes}
+    made = [t for t in trials if t.mesh is not None]
+    return {
+        "prompts": len(trials),
+        "empty_share": 1 - len(made) / len(trials),
+        "right_class_share": float(np.mean([t.right for t in trials])),
+        "right_class_share_catalog": float(np.mean([t.right_catalog for t in trials])),
+        # Of what was made at all.
+        "watertight_share": float(np.mean([t.watertight for t in made])) if made else 0.0,
+        "single_component_share": float(np.mean([t.components == 1 for t in made])) if made else 0.0,
+        "worst_prompts": dict(sorted(by_class.items(), key=lambda item: item[1])[:worst]),
+    }
+
+
+def box_figures(pipeline: TextToShape, classes: Sequence[str]) -> dict[str, object]:
+    """Mean relative error of the two aspect ratios asked for: of the meshes, and of the surfaces before they are fitted
+    to the box, which says what the model does on its own."""
+    errors: list[float] = []
+    unfitted: list[float] = []
+    for box in track(BOXES, description="boxes"):
+        prompts = [with_article(name) for name in classes]
+        configs = [pipeline.model.sampling] * len(prompts)
+        for one in made_of(pipeline, prompts, configs, MeshOptions(cells=BOX_CELLS), box):
+            if one is None:
+                continue
+            errors += aspect_errors(one.mesh.extents, box)
+            shape = replace(pipeline.model.decode(one.ids), sizes=np.array(box, dtype=np.float32) / max(box))
+            unfitted += aspect_errors(find_surface(shape, BOX_CELLS).extents, box)
+    asked = len(BOXES) * len(classes)
+    return {
+        "box_prompts": asked,
+        "box_empty_share": 1 - len(errors) / (2 * asked),
+        "box_error_mean": float(np.mean(errors)) if errors else None,
+        "box_error_unfitted_mean": float(np.mean(unfitted)) if unfitted else None,
+    }
+
+
+def aspect_errors(extents: NDArray[np.float32], box: Sequence[float]) -> list[float]:
+    """Relative errors of y : x and z : x."""
+    return [abs(float(extents[axis] / extents[0]) / (box[axis] / box[0]) - 1) for axis in (1, 2)]

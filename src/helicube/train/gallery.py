@@ -1,0 +1,74 @@
+"""Point clouds of training objects, to find out what a mesh looks most like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.progress import track
+
+from helicube.geometry.mesh import Mesh
+from helicube.geometry.metrics import best_yaw, sample_points, turn_yaw
+from helicube.train.objects import TrainingObject
+
+__all__ = ["FINE", "NOTHING", "Gallery", "Match", "cloud_of"]
+
+# Points of a cloud for the first look at all objects, and for the final distance to the few nearest.
+COARSE, FINE, SHORTLIST = 64, 1024, 48
+# Objects compared at once in the first look: 64 MiB of distances.
+CHUNK = 4096
+
+Points = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """The object that came nearest."""
+
+    id: str
+    class_name: str
+    # Chamfer distance, mean of both directions, where the longest side is 1.92.
+    distance: float
+
+
+# Of a mesh that is not there.
+NOTHING = Match(id="", class_name="", distance=float("inf"))
+
+
+class Gallery:
+    """Point clouds of objects, to find the nearest by Chamfer distance, best of four quarter turns about +Y."""
+
+    def __init__(self, objects: Sequence[TrainingObject]) -> None:
+        self.names = [(o.id, o.class_name) for o in objects]
+        meshes = (Mesh(vertices=o.vertices, faces=o.faces.astype(np.int32)) for o in objects)
+        # (n, FINE, 3)
+        self.fine = np.stack([cloud_of(mesh) for mesh in track(meshes, "gallery", total=len(objects))])
+        self.coarse = torch.from_numpy(self.fine[:, :COARSE].copy())
+
+    def nearest(self, points: Points) -> Match:
+        """The object nearest to a cloud (FINE, 3)."""
+        distances = torch.stack([self._coarse_distances(turn_yaw(points[:COARSE], turn)) for turn in range(4)])
+        shortlist = distances.amin(dim=0).topk(min(SHORTLIST, len(self.names)), largest=False).indices.tolist()
+        distance, index = min((best_yaw(points, self.fine[i]).distance, i) for i in shortlist)
+        name, class_name = self.names[index]
+        return Match(id=name, class_name=class_name, distance=distance)
+
+    def _coarse_distances(self, points: Points) -> torch.Tensor:
+        """Chamfer distances to all objects, (n,)."""
+        own = torch.from_numpy(np.ascontiguousarray(points))
+        found = []
+        for part in torch.split(self.coarse, CHUNK):
+            pairs = torch.cdist(own, part)  # (n, P, P)
+            found.append((pairs.amin(dim=1).mean(dim=1) + pairs.amin(dim=2).mean(dim=1)) / 2)
+        return torch.cat(found)
+
+
+def cloud_of(mesh: Mesh) -> Points:
+    """(FINE, 3) points of the surface; centred, longest side ±0.96, as the training objects are."""
+    middle = (mesh.vertices.max(axis=0) + mesh.vertices.min(axis=0)) / 2
+    scale = 1.92 / float(mesh.extents.max())
+    placed = replace(mesh, vertices=((mesh.vertices - middle) * scale).astype(np.float32))
+    return np.asarray(sample_points(placed, FINE)[0], dtype=np.float32)
