@@ -23,7 +23,7 @@ from helicube.kernels.triton.query_key import rotate_and_store
 from helicube.kernels.triton.sampling import sample_ids
 from helicube.kernels.triton.swiglu import swiglu
 from helicube.kernels.triton.tiles import Tile, tile_for
-from helicube.kernels.triton.weight import KernelWeight, kernel_weight, quantize_fp8
+from helicube.kernels.triton.weight import KernelWeight, kernel_weight
 from helicube.models.cube.decoder import DecoderConfig
 from helicube.nn.quantize import WeightFormat, quantize
 
@@ -73,8 +73,6 @@ def to_format(dense_NK: Tensor, name: str) -> KernelWeight:
     """A dense matrix in a format's kernel order."""
     if name == "bfloat16":
         return kernel_weight(dense_NK.to(DTYPE))
-    if name == "fp8":
-        return kernel_weight(*quantize_fp8(dense_NK))
     return kernel_weight(*quantize(dense_NK, WeightFormat(name=name, group=64 if name == "int4" else 0)))
 
 

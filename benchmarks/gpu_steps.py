@@ -19,7 +19,6 @@ from helicube.engine.runner import CubeRunner
 from helicube.kernels.sampling_state import SamplingState
 from helicube.kernels.triton.cube_weights import cube_weights
 from helicube.kernels.triton.decode_step import DecodeStep, StepWeights
-from helicube.kernels.triton.weight import quantize_fp8
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.nn.cache import CacheSpec
 from helicube.nn.quantize import WeightFormat, quantize
@@ -66,8 +65,6 @@ def random_decoder(config: DecoderConfig) -> CubeDecoder:
 def convert_to(name: str) -> Callable[[Tensor], tuple[Tensor, Tensor | None]]:
     if name == "bfloat16":
         return lambda w: (w, None)
-    if name == "fp8":
-        return quantize_fp8
     return lambda w: quantize(w, WeightFormat(name=name, group=64 if name == "int4" else 0))
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 pytest.importorskip("triton")
 
-from helicube.kernels.triton.weight import KernelWeight, kernel_weight, quantize_fp8  # noqa: E402
+from helicube.kernels.triton.weight import KernelWeight, kernel_weight  # noqa: E402
 from helicube.nn.quantize import WeightFormat, quantize  # noqa: E402
 
 # For modules whose tests need a GPU: pytestmark = GPU_ONLY.
@@ -35,8 +35,6 @@ def random_weight(name: str, num_outputs: int, num_inputs: int, group: int = 32)
     w = normal(num_outputs, num_inputs, seed=1) / num_inputs**0.5
     if name == "dense":
         return kernel_weight(w)
-    if name == "fp8":
-        return kernel_weight(*quantize_fp8(w))
     return kernel_weight(*quantize(w, WeightFormat(name=name, group=group if name == "int4" else 0)))
 
 

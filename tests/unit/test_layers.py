@@ -67,6 +67,12 @@ def test_imports_point_down(path: Path) -> None:
             assert below, f"{path}: {layer} imports {target}, which is not below it"
 
 
+@pytest.mark.parametrize("path", [p for p in FILES if layer_of(p) in {"nn", "models"}], ids=lambda p: p.stem)
+def test_models_do_without_triton(path: Path) -> None:
+    """Installations for CPUs lack it, and formats are no business of one device's kernels."""
+    assert not [name for name in imported_modules(path) if name.startswith("helicube.kernels.triton")]
+
+
 def test_every_file_is_small() -> None:
     long = {str(p.relative_to(SOURCE)): n for p in FILES if (n := len(p.read_text().splitlines())) > 500}
     assert not long, f"files over 500 lines: {long}"

@@ -64,7 +64,7 @@ def test_unknown_formats(name: str) -> None:
 # an int8 step is a 127th of the largest of 512 values, about 3.1 σ; for int4, what was measured with a tenth to spare.
 @pytest.mark.parametrize(
     ("name", "low", "high"),
-    [("float32", 0, 0), ("bfloat16", 1e-3, 2e-3), ("int8", 5e-3, 9e-3),
+    [("float32", 0, 0), ("bfloat16", 1e-3, 2e-3), ("int8", 5e-3, 9e-3), ("fp8", 0.02, 0.03),
      ("int4-g32", 0.07, 0.091), ("int4", 0.075, 0.1), ("int4-g128", 0.08, 0.107)],
 )  # fmt: skip
 def test_error_of_a_format(name: str, low: float, high: float) -> None:
@@ -237,6 +237,18 @@ def test_format_of_what_was_quantized() -> None:
     for name in FORMATS:
         stored, scale = quantize(rand(70, 100), parse_format(name))
         assert str(format_of(stored, scale, 100)) == name
+
+
+def test_numbers_of_fp8() -> None:
+    weight = torch.cat([rand(5, 33), torch.zeros(1, 33)])
+    stored, scale = quantize(weight, parse_format("fp8"))
+    assert scale is not None
+    # The largest of an output takes the largest number that e4m3 has; zeros divide by no zero.
+    assert stored.float().abs().amax(dim=1).tolist() == [448.0] * 5 + [0.0]
+    assert torch.equal(scale, torch.cat([weight[:5].abs().amax(dim=1) / 448, torch.ones(1)]))
+    # Three bits of mantissa: half of the last one, or half of the least subnormal number.
+    error = (dequantize(stored, scale, parse_format("fp8"), 33) - weight).abs()
+    assert (error <= torch.maximum(weight.abs() * 2**-4, scale[:, None] * 2**-10) * 1.001).all()
 
 
 def test_numbers_of_int4() -> None:

@@ -14,7 +14,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from helicube.errors import CheckpointError, InputError
-from helicube.kernels.triton.weight import FP8, quantize_fp8
 
 __all__ = ["FLOATS", "FORMATS", "WeightFormat", "dequantize", "format_of", "parse_format", "quantize"]
 
@@ -29,6 +28,7 @@ SHRINKS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 CHUNK = 1 << 18
 
 FLOATS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+FP8 = torch.float8_e4m3fn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def quantize(weight_NK: Tensor, form: WeightFormat) -> tuple[Tensor, Tensor | No
     if not bool(weight_NK.isfinite().all()):
         raise CheckpointError(f"a weight is not finite, which {form} cannot hold; the checkpoint is damaged")
     kinds: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]]
-    kinds = {"int8": _to_int8, "fp8": quantize_fp8, "int4": lambda rows: _to_int4(rows, form.group)}
+    kinds = {"int8": _to_int8, "fp8": _to_fp8, "int4": lambda rows: _to_int4(rows, form.group)}
     kind = kinds[form.name]
     step = max(1, CHUNK // max(1, weight_NK.shape[1]))
     parts = [kind(weight_NK[at : at + step].float()) for at in range(0, max(1, len(weight_NK)), step)]
@@ -136,6 +136,13 @@ def _to_int8(rows: Tensor) -> tuple[Tensor, Tensor]:
     scale = amax / 127
     inverse = torch.where(scale > 0, 1 / scale, 0.0)
     return (rows * inverse[:, None]).round().clamp_(-127, 127).to(torch.int8), scale
+
+
+def _to_fp8(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest weight of an output at the largest e4m3 number."""
+    amax = rows.abs().amax(dim=1)
+    scale = torch.where(amax > 0, amax / torch.finfo(FP8).max, 1.0)
+    return (rows / scale[:, None]).to(FP8), scale
 
 
 def _to_int4(rows: Tensor, group: int) -> tuple[Tensor, Tensor]:

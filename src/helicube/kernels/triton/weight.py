@@ -11,11 +11,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-__all__ = ["KernelFormat", "KernelWeight", "kernel_weight", "quantize_fp8"]
+__all__ = ["KernelFormat", "KernelWeight", "kernel_weight"]
 
 KernelFormat = Literal["dense", "int8", "int4", "fp8"]
 
-FP8 = torch.float8_e4m3fn
 SHIFTS = tuple(range(0, 32, 4))
 
 
@@ -71,7 +70,7 @@ def kernel_weight(weight: Tensor, scale: Tensor | None = None) -> KernelWeight:
     if scale is None:
         return KernelWeight(data=weight.contiguous())
     if weight.dtype != torch.uint8:
-        name: KernelFormat = "fp8" if weight.dtype == FP8 else "int8"
+        name: KernelFormat = "fp8" if weight.dtype == torch.float8_e4m3fn else "int8"
         return KernelWeight(data=weight.contiguous(), format=name, scale=scale.float().contiguous())
     group = 2 * weight.shape[1] // scale.shape[1]
     assert group % 32 == 0, f"groups of {group} inputs; the kernels take multiples of 32"
@@ -80,10 +79,3 @@ def kernel_weight(weight: Tensor, scale: Tensor | None = None) -> KernelWeight:
     for j, shift in enumerate(SHIFTS):
         words |= q[:, :, j].to(torch.int32) << shift
     return KernelWeight(data=words.flatten(1), format="int4", scale=scale.contiguous())
-
-
-def quantize_fp8(weight_NK: Tensor) -> tuple[Tensor, Tensor]:
-    """e4m3 (N, K) and float32 scale (N,), the largest weight of an output at the largest e4m3 number."""
-    amax = weight_NK.float().abs().amax(dim=1)
-    scale = torch.where(amax > 0, amax / torch.finfo(FP8).max, 1.0)
-    return (weight_NK.float() / scale[:, None]).to(FP8), scale
