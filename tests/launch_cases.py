@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from helicube.engine.device_steps import launch_runner
+from helicube.engine.device_steps import make_launch_runner
 from helicube.engine.engine import Engine
 from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.options import EngineOptions, Resolved
@@ -72,7 +72,7 @@ def launching_engine(
     runner = CubeRunner(decoder, decoder.cache_spec(NUM_TEXT, MAX_TOKENS), num_slots=slots, guided=guided)
     resolved = Resolved(kernels=Choice(implementation=implementation, reason=""), graph=True, graph_reason="")
     options = EngineOptions(steps_per_launch=steps_per_launch, weights=weights)
-    return Engine(launch_runner(runner, PLAN, options, resolved), PLAN, device=runner.decoder.device)
+    return Engine(make_launch_runner(runner, PLAN, options, resolved), PLAN, device=runner.decoder.device)
 
 
 def runner_of(engine: Engine) -> LaunchRunner:

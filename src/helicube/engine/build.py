@@ -84,9 +84,9 @@ def make_engine(
         if native is not None:
             return Engine(_native_runner(native, runner, plan, options, graph=resolved.graph), plan)
         if resolved.graph or resolved.kernels.implementation == "triton":
-            from helicube.engine.device_steps import launch_runner
+            from helicube.engine.device_steps import make_launch_runner
 
-            return Engine(launch_runner(runner, plan, options, resolved), plan, device=decoder.device)
+            return Engine(make_launch_runner(runner, plan, options, resolved), plan, device=decoder.device)
     return Engine(runner, plan, device=decoder.device)
 
 

@@ -21,12 +21,12 @@ from helicube.nn.quantize import parse_format, quantize
 if TYPE_CHECKING:
     from helicube.kernels.triton.decode_step import StepWeights
 
-__all__ = ["launch_runner"]
+__all__ = ["make_launch_runner"]
 
 Convert = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 
 
-def launch_runner(runner: CubeRunner, plan: IdPlan, options: EngineOptions, resolved: Resolved) -> LaunchRunner:
+def make_launch_runner(runner: CubeRunner, plan: IdPlan, options: EngineOptions, resolved: Resolved) -> LaunchRunner:
     """A runner whose steps are Triton's kernels or PyTorch's operators, as graphs on CUDA.
 
     Args:
