@@ -94,10 +94,12 @@ def test_random_decoders_are_in_the_format_asked_for(form: str, native: bool) ->
     assert all(p.is_meta == (".pre_c" in n or ".post_2" in n) for n, p in half.named_parameters())
 
 
-def test_unknown_models_and_devices_are_named() -> None:
+def test_unknown_models_and_devices_are_named(tmp_path: Path) -> None:
     for name in ("cube-v9", "v0.5", "nonsense"):
         with pytest.raises(InputError, match=r"choose from default, cube-v0\.1, cube-v0\.5"):
             load_subject(name)
+    with pytest.raises(InputError, match=r"holds no .*; choose from default, cube-v0\.1, cube-v0\.5"):
+        load_subject(str(tmp_path))
     for device in ("abacus", "cuda:99", "cpu:x"):
         with pytest.raises(DeviceError, match=r"cannot be used here .*; choose cpu"):
             load_subject("default", device)

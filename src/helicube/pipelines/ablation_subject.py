@@ -14,8 +14,9 @@ from helicube.engine.request import IdPlan
 from helicube.errors import InputError
 from helicube.models.cube.checkpoint import PUBLISHED
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
-from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, load_default
+from helicube.models.cube.default import MODEL_FILE, load_default
 from helicube.nn.cache import CacheSpec
+from helicube.pipelines.model_folder import BUNDLED, find_folder
 from helicube.pipelines.random_weights import random_decoder
 from helicube.pipelines.shape_model import check_device
 
@@ -43,37 +44,45 @@ class Subject:
 
 
 def load_subject(name: str, device: str = "cpu") -> Subject:
-    """ "default", a folder of such a model, or "cube-v0.1" and "cube-v0.5" at their real size with random weights.
+    """A model of our own, or "cube-v0.1" and "cube-v0.5" at their real size with random weights.
+
+    Args:
+        name: see `pipelines.model_folder.find_folder`.
 
     Raises:
         InputError: an unknown name.
-        CheckpointError: the bundled model is missing.
+        CheckpointError: the model's files are missing or damaged.
         DeviceError: there is no such device.
     """
     check_device(device)
-    folder = BUNDLED_WEIGHTS if name == "default" else Path(name)
-    if name == "default" or (folder / MODEL_FILE).is_file():
-        weights = load_default(folder)
-        plan = IdPlan(ranges=weights.code.ranges)
-        decoder = weights.decoder.to(device)
+    published = {f"cube-{version}": facts for version, facts in PUBLISHED.items()}
+    if name in published:
+        config, tokenizer = published[name]
+        plan = IdPlan(ranges=((0, config.shape_model_vocab_size),) * tokenizer.num_latents)
+        return random_subject(name, config, plan, CUBE_TEXT, device=device, base_format="bfloat16")
+    known = ", ".join([BUNDLED, *published])
+    if name != BUNDLED and "/" not in name and not Path(name).is_dir():
+        raise InputError(f"model {name!r} is unknown; choose from {known}, or name a model's folder")
+    folder = find_folder(name)
+    if name != BUNDLED and not (folder / MODEL_FILE).is_file():
+        raise InputError(f"{name} holds no {MODEL_FILE}; choose from {known}, or name the folder of such a model")
+    return _own_subject(BUNDLED if name == BUNDLED else folder.name, folder, device)
 
-        def held(options: EngineOptions) -> CubeDecoder:
-            prepare(decoder, options)
-            return decoder
 
-        spec = decoder.cache_spec(weights.config.num_text, plan.num_steps)
-        shown = name if name == "default" else folder.name
-        return Subject(
-            name=shown, device=torch.device(device), decoder=held, plan=plan, cache_spec=spec,
-            base_format="float32", start=plan.num_steps // 2, random=False,
-        )  # fmt: skip
-    version = name.removeprefix("cube-")
-    if version not in PUBLISHED or name == version:
-        known = ", ".join(["default", *(f"cube-{v}" for v in PUBLISHED)])
-        raise InputError(f"model {name!r} is unknown; choose from {known}")
-    config, tokenizer = PUBLISHED[version]
-    plan = IdPlan(ranges=((0, config.shape_model_vocab_size),) * tokenizer.num_latents)
-    return random_subject(name, config, plan, CUBE_TEXT, device=device, base_format="bfloat16")
+def _own_subject(name: str, folder: Path, device: str) -> Subject:
+    weights = load_default(folder)
+    plan = IdPlan(ranges=weights.code.ranges)
+    decoder = weights.decoder.to(device)
+
+    def held(options: EngineOptions) -> CubeDecoder:
+        prepare(decoder, options)
+        return decoder
+
+    spec = decoder.cache_spec(weights.config.num_text, plan.num_steps)
+    return Subject(
+        name=name, device=torch.device(device), decoder=held, plan=plan, cache_spec=spec,
+        base_format="float32", start=plan.num_steps // 2, random=False,
+    )  # fmt: skip
 
 
 def random_subject(

@@ -18,12 +18,12 @@ from helicube.engine.metrics import peak_bytes
 from helicube.errors import CheckpointError, InputError
 from helicube.models.cube.checkpoint import CONFIG_FILE, DECODER_FILE, cube_configs, load_tensors
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
-from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, default_config, load_default
+from helicube.models.cube.default import MODEL_FILE, default_config, load_default
 from helicube.models.cube.format_effects import format_note
 from helicube.models.cube.formats import is_matrix
 from helicube.nn.linear import quantized_names
 from helicube.nn.quantize import WeightFormat, dequantize, format_of, parse_format, quantize
-from helicube.pipelines.shape_model import find_folder
+from helicube.pipelines.model_folder import find_folder
 
 __all__ = ["Quantized", "quantize_folder", "summary"]
 
@@ -51,7 +51,7 @@ def quantize_folder(weights: str | Path, form: str, output: Path) -> Quantized:
     """Convert the decoder's matrices, copy everything else, and load the result once.
 
     Args:
-        weights: a folder, the name of a Hugging Face repository, or "default" for the bundled model.
+        weights: see `pipelines.model_folder.find_folder`.
         form: see `nn.quantize.parse_format`.
         output: a folder that does not exist.
 
@@ -60,7 +60,7 @@ def quantize_folder(weights: str | Path, form: str, output: Path) -> Quantized:
         CheckpointError: there are no weights, or damaged ones.
     """
     target = parse_format(form)
-    source = BUNDLED_WEIGHTS if weights == "default" else find_folder(weights)
+    source = find_folder(weights)
     output = output.absolute()
     file = source / MODEL_FILE if (source / MODEL_FILE).is_file() else source / DECODER_FILE
     if not file.is_file():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +15,15 @@ from torch import Tensor
 from helicube.engine.request import IdPlan
 from helicube.engine.runner import Conditioning
 from helicube.engine.sampling import SamplingConfig
-from helicube.errors import CheckpointError, DeviceError, MissingExtraError
+from helicube.errors import DeviceError
 from helicube.models.cube.checkpoint import CubeWeights, load_cube
 from helicube.models.cube.decoder import CubeDecoder
-from helicube.models.cube.default import BUNDLED_WEIGHTS, MODEL_FILE, DefaultWeights, load_default
+from helicube.models.cube.default import MODEL_FILE, DefaultWeights, load_default
 from helicube.models.cube.format_effects import format_note
 from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import TextEncoder
 from helicube.nn.cache import CacheSpec
+from helicube.pipelines.model_folder import BUNDLED, find_folder
 
 __all__ = ["CubeModel", "DefaultModel", "ShapeModel", "check_device", "fastest_dtype", "load_model"]
 
@@ -158,7 +158,7 @@ def load_model(
     """The bundled model, a folder of one trained here, or a folder of published Cube weights.
 
     Args:
-        weights: a folder, or the name of a Hugging Face repository ("owner/name"); None is the bundled model.
+        weights: see `pipelines.model_folder.find_folder`.
         version: "v0.1" or "v0.5" for published weights without a `config.json`.
         form: format that the decoder's matrices will be held in; published weights are read as bfloat16 unless that
             is float32. `engine.build.prepare` converts them.
@@ -168,8 +168,8 @@ def load_model(
         DeviceError: there is no such device.
     """
     check_device(device)
-    folder = BUNDLED_WEIGHTS if weights is None else find_folder(weights)
-    if (folder / MODEL_FILE).is_file() or weights is None:
+    folder, bundled = find_folder(weights), weights in {None, BUNDLED}
+    if (folder / MODEL_FILE).is_file() or bundled:
         from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, StaticTextEncoder
 
         own = folder / "text"
@@ -177,7 +177,7 @@ def load_model(
         default = load_default(folder)
         default.decoder.to(device)
         note = format_note(folder, default.form if form == "auto" else form)
-        name = "default" if weights is None else folder.name
+        name = BUNDLED if bundled else folder.name
         return DefaultModel(default, text, name, remarks=() if note is None else (note,))
     from helicube.models.cube.text_clip import ClipTextEncoder
 
@@ -206,30 +206,3 @@ def check_device(device: str) -> None:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).strip().splitlines()[0][:120]
         raise DeviceError(f"device {device!r} cannot be used here ({reason}); choose cpu") from None
-
-
-def find_folder(weights: str | Path) -> Path:
-    """The folder of that name, or of the Hugging Face repository of that name, downloaded once.
-
-    Raises:
-        CheckpointError: there is neither.
-        MissingExtraError: huggingface_hub is not installed.
-    """
-    folder = Path(weights)
-    if folder.is_dir():
-        return folder
-    name = str(weights)
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name) or name.startswith("."):
-        raise CheckpointError(f"{name} is not a folder; --weights takes the folder that holds the model's files")
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-    except ImportError:
-        raise MissingExtraError("huggingface_hub", "cube") from None
-    try:
-        return Path(snapshot_download(name, allow_patterns=["*.safetensors", "*.json", "*.txt"]))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).strip().splitlines()[0][:160]
-        raise CheckpointError(
-            f"{name} is no folder here and could not be had from the hub ({reason}); download it and give its folder"
-        ) from None
