@@ -21,7 +21,8 @@ from torch import Tensor
 from helicube.engine.metrics import module_bytes
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import Request
-from helicube.engine.sampling import SamplingConfig, guide
+from helicube.engine.sampling import SamplingConfig
+from helicube.kernels.sampling import guide
 from helicube.pipelines.measured import write_measured
 from helicube.pipelines.shape_model import DefaultModel, load_model
 from helicube.pipelines.text_to_shape import TextToShape

@@ -1,11 +1,12 @@
-"""Sampling over the whole vocabulary on a GPU chooses the ids of the engine on the CPU."""
+"""Sampling over the whole vocabulary on a GPU chooses the ids of the plain path on the CPU."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from helicube.engine.sampling import SamplingConfig, guide, gumbel, request_keys, sample
+from helicube.engine.sampling import SamplingConfig, request_keys
+from helicube.kernels.sampling import guide, gumbel, sample
 from helicube.kernels.sampling_state import SamplingState
 from helicube.kernels.triton.sampling import sample_ids
 from triton_cases import DEVICE, GPU_ONLY, normal

@@ -1,4 +1,4 @@
-"""The kernel chooses the ids that engine.sampling chooses, and books a step as the engine would."""
+"""The kernel chooses the ids that kernels.sampling chooses, and books a step as the engine would."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from helicube.engine.sampling import SamplingConfig, guide, gumbel, request_keys, sample
+from helicube.engine.sampling import SamplingConfig, request_keys
+from helicube.kernels.sampling import advance, draw, gumbel, scores
 from helicube.kernels.sampling_state import SamplingState
-from helicube.kernels.triton.sampling import gumbel_plain, sample_ids, sample_ids_plain
+from helicube.kernels.triton.sampling import sample_ids
 from triton_cases import DEVICE, normal
 
 N = 6
@@ -44,14 +45,18 @@ def assert_same(got: SamplingState, wanted: SamplingState) -> None:
 
 
 def by_engine(logits_RV: Tensor, configs: Sequence[SamplingConfig], steps: list[int], low: int, high: int) -> Tensor:
-    """What Engine does with the logits of ids low … high − 1, in its own words."""
-    logits = logits_RV[:, low:high]
+    """What Engine does with the logits of ids low … high − 1."""
     gamma = torch.tensor([c.guidance_scale * (N - s) / N for c, s in zip(configs, steps, strict=True)], device=DEVICE)
-    logits = guide(logits[0::2], logits[1::2], gamma[:, None])
-    noise = gumbel(request_keys(configs).to(DEVICE), torch.tensor(steps), low, high - low)
-    temperature = torch.tensor([float(c.temperature) for c in configs], device=DEVICE)
-    top_p = torch.tensor([float(c.top_p) for c in configs], device=DEVICE)
-    return sample(logits, temperature, top_p, noise) + low
+    weighed, sound = scores(logits_RV[:, low:high], gamma)
+    assert sound.all()
+    return draw(
+        weighed,
+        keys_A=request_keys(configs).to(DEVICE),
+        steps_A=torch.tensor(steps),
+        temperature_A=torch.tensor([float(c.temperature) for c in configs], device=DEVICE),
+        top_p_A=torch.tensor([float(c.top_p) for c in configs], device=DEVICE),
+        first_id=low,
+    )
 
 
 CONFIGS = (
@@ -68,17 +73,13 @@ def test_ids_are_those_of_the_engine(round_: int) -> None:
     logits = 2 * normal(8, 300, seed=round_)
     state, twin = (state_of(CONFIGS, steps, [(5, 280)] * N) for _ in range(2))
     sample_ids(logits, state, max_width=275)
-    sample_ids_plain(logits, twin)
+    advance(twin, logits)
     assert_same(state, twin)
     chosen = state.ids[torch.arange(4), torch.tensor(steps)]
     assert torch.equal(chosen, by_engine(logits, CONFIGS, steps, 5, 280))
 
 
 def test_noise_is_that_of_the_engine_bit_for_bit() -> None:
-    keys, steps = request_keys(CONFIGS).to(DEVICE), torch.tensor([0, 1, 500, 1023])
-    # Among the last are the largest numbers that the noise is made of.
-    for first in (0, 16000, 13_293_500):
-        assert torch.equal(gumbel_plain(keys, steps.to(DEVICE), first, 384), gumbel(keys, steps, first, 384))
     # Equal logits: the largest noise decides, so that 384 numbers have to be right, not one.
     state = state_of([SamplingConfig(temperature=1.0, seed=s) for s in range(6)], [0, 1, 2, 3, 4, 5], [(0, 384)])
     sample_ids(torch.zeros(12, 384, device=DEVICE), state, max_width=384)
@@ -130,7 +131,7 @@ def test_one_row_per_request() -> None:
     state, twin = (state_of(configs, [0, 3, 5], [(2, 40)], copies=1) for _ in range(2))
     logits = normal(3, 40, seed=9)
     sample_ids(logits, state, max_width=38)
-    sample_ids_plain(logits, twin)
+    advance(twin, logits)
     assert_same(state, twin)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helicube.engine.sampling import SamplingConfig, guide, gumbel, request_keys, sample
+from helicube.engine.sampling import SamplingConfig, request_keys
 from helicube.errors import InputError
+from helicube.kernels.sampling import draw, guide, gumbel, sample, scores
 
 LOGITS = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05]]))
 
@@ -71,6 +72,34 @@ def test_the_largest_noise_is_finite() -> None:
     # For this key and step, the hash of this id has all its upper bits set.
     noise = gumbel(request_keys([SamplingConfig(seed=0)]), at(0), 13_293_621, 1)
     assert 15 < float(noise) < 17
+
+
+def test_scores_are_guided_masked_and_sound() -> None:
+    logits = torch.randn(6, 5, generator=torch.Generator().manual_seed(3))
+    # Of the first two requests, one id that may not stand is not finite, and one that may; all of the third are fine.
+    logits[0, 0], logits[2, 2] = torch.nan, torch.inf
+    gamma, ranges = torch.tensor([0.5, 2.0, 0.0]), torch.tensor([[11, 13], [10, 15], [14, 15]])
+    found, sound = scores(logits, gamma, ranges, 10)
+    assert sound.tolist() == [True, False, True]
+    for row, (low, high) in enumerate([(1, 3), (0, 5), (4, 5)]):
+        want = guide(logits[2 * row], logits[2 * row + 1], float(gamma[row]))
+        assert torch.equal(found[row, low:high], want[low:high])
+        assert (found[row, :low] == -torch.inf).all()
+        assert (found[row, high:] == -torch.inf).all()
+    # One row per request; nowhere a number.
+    assert not scores(torch.full((1, 4), -torch.inf), None)[1]
+    assert torch.equal(scores(logits[1:2].double(), None)[0], logits[1:2])
+
+
+def test_a_draw_is_the_argmax_with_the_noise_of_the_ids_it_stands_for() -> None:
+    rows = torch.randn(300, 7, generator=torch.Generator().manual_seed(4))
+    keys = request_keys([SamplingConfig(seed=s) for s in range(300)])
+    steps, warm = torch.arange(300), torch.full((300,), 0.7)
+    ids = draw(rows, keys_A=keys, steps_A=steps, temperature_A=warm, top_p_A=torch.ones(300), first_id=40)
+    assert torch.equal(ids, 40 + (rows / warm[:, None] + gumbel(keys, steps, 40, 7)).argmax(dim=-1))
+    assert len(set(ids.tolist())) == 7
+    cold = draw(rows, keys_A=keys, steps_A=steps, temperature_A=0 * warm, top_p_A=torch.ones(300), first_id=40)
+    assert torch.equal(cold, 40 + rows.argmax(dim=-1))
 
 
 def test_guidance_zero_is_the_conditioned_row_and_masked_ids_stay_masked() -> None:

@@ -21,8 +21,9 @@ from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.metrics import cache_bytes
 from helicube.engine.request import IdPlan, Request, Result
 from helicube.engine.runner import CubeRunner, Runner
-from helicube.engine.sampling import guide, gumbel, request_keys, sample
+from helicube.engine.sampling import request_keys
 from helicube.errors import DecodeError, DeviceError, InputError
+from helicube.kernels.sampling import draw, scores
 
 __all__ = ["Batch", "Engine"]
 
@@ -289,35 +290,32 @@ class Engine:
     def _choose(self, logits_RV: Tensor) -> tuple[Tensor, Tensor]:
         """Ids (A,), and whether each slot's logits were finite (A,)."""
         steps = [len(slot.chosen) for slot in self.slots]
-        logits, low = self._allowed(logits_RV, steps)
-        if self.runner.copies == 2:
-            gamma = [
-                slot.request.sampling.guidance_scale * (slot.request.num_tokens - step) / slot.request.num_tokens
-                for slot, step in zip(self.slots, steps, strict=True)
-            ]
-            # A slot's rows stand together: conditioned, unconditioned.
-            logits = guide(logits[0::2], logits[1::2], torch.tensor(gamma, device=self.device)[:, None])
-        # An id that may not stand here is −∞ by right; a row is sound if the best of the others is finite.
-        finite = torch.isfinite(logits.amax(dim=-1)) & ~logits.isnan().any(dim=-1)
-        configs = [slot.request.sampling for slot in self.slots]
-        if all(c.temperature == 0 for c in configs):
-            return logits.argmax(dim=-1) + low, finite
-        noise = gumbel(request_keys(configs).to(self.device), torch.tensor(steps), low, logits.shape[-1])
-        temperature = torch.tensor([float(c.temperature) for c in configs], device=self.device)
-        top_p = torch.tensor([float(c.top_p) for c in configs], device=self.device)
-        return sample(logits, temperature, top_p, noise) + low, finite
-
-    def _allowed(self, logits_RV: Tensor, steps: Sequence[int]) -> tuple[Tensor, int]:
-        """Logits of the ids that may stand at each slot's step, float32, and the id of the first column."""
         ranges = [self.plan.ranges[min(step, self.plan.num_steps - 1)] for step in steps]
         low, high = min(a for a, _ in ranges), max(b for _, b in ranges)
-        logits = logits_RV[:, low:high].float()
-        if len(set(ranges)) > 1:
-            bounds = torch.tensor(ranges, device=self.device).repeat_interleave(self.runner.copies, dim=0)
-            ids = torch.arange(low, high, device=self.device)
-            outside = (ids < bounds[:, :1]) | (ids >= bounds[:, 1:])
-            logits = logits.masked_fill(outside, -torch.inf)
-        return logits, low
+        bounds = torch.tensor(ranges, device=self.device) if len(set(ranges)) > 1 else None
+        weighed, sound = scores(logits_RV[:, low:high], self._gamma(steps), bounds, low)
+        configs = [slot.request.sampling for slot in self.slots]
+        if all(c.temperature == 0 for c in configs):
+            return weighed.argmax(dim=-1) + low, sound
+        ids = draw(
+            weighed,
+            keys_A=request_keys(configs).to(self.device),
+            steps_A=torch.tensor(steps),
+            temperature_A=torch.tensor([float(c.temperature) for c in configs], device=self.device),
+            top_p_A=torch.tensor([float(c.top_p) for c in configs], device=self.device),
+            first_id=low,
+        )
+        return ids, sound
+
+    def _gamma(self, steps: Sequence[int]) -> Tensor | None:
+        """Weight of each slot's guidance at its step, (A,); None where there are no rows for it."""
+        if self.runner.copies == 1:
+            return None
+        gamma = [
+            slot.request.sampling.guidance_scale * (slot.request.num_tokens - step) / slot.request.num_tokens
+            for slot, step in zip(self.slots, steps, strict=True)
+        ]
+        return torch.tensor(gamma, device=self.device)
 
 
 def check_request(request: Request, plan: IdPlan, max_tokens: int | None) -> None:

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from helicube.engine.kv_cache import KVCache
-from helicube.engine.sampling import guide, gumbel, sample
+from helicube.kernels.sampling import advance
 from helicube.kernels.sampling_state import SamplingState
 from helicube.models.cube.decoder import CubeDecoder, Places
 
-__all__ = ["PlainStep", "advance"]
+__all__ = ["PlainStep"]
 
 
 class PlainStep:
@@ -53,45 +53,3 @@ class _StaticRows:
         self.values[self.rows, :, self.places] = v_RHLd[:, :, 0]
         seen_RM = torch.arange(self.keys.shape[2], device=self.rows.device) <= self.places[:, None]
         return self.keys, self.values, seen_RM[:, None, None]
-
-
-def advance(state: SamplingState, logits_RV: Tensor) -> None:
-    """Choose one id per slot as the engine does, and book it: the whole-tensor twin of kernels.triton.sampling."""
-    copies = len(state.tokens) // len(state.steps)
-    under_way = (state.steps >= 0) & (state.steps < state.num_tokens)
-    steps = state.steps.clamp_min(0)
-    logits = _guided(state, steps, logits_RV.float(), copies)
-    bounds = state.ranges[steps.clamp_max(len(state.ranges) - 1)]
-    ids = torch.arange(logits.shape[1], device=logits.device)
-    logits = logits.masked_fill((ids < bounds[:, :1]) | (ids >= bounds[:, 1:]), -torch.inf)
-    sound = torch.isfinite(logits.amax(dim=-1)) & ~logits.isnan().any(dim=-1)
-    noise = gumbel(state.keys, steps.long(), 0, logits.shape[1])
-    chosen = sample(logits, state.temperature, state.top_p, noise)
-
-    place = steps.long().clamp_max(state.ids.shape[1] - 1)[:, None]
-    given = state.forced.gather(1, place)[:, 0]
-    chosen = torch.where(given >= 0, given, chosen)
-    # Only now, since a slot may be left alone: every write is a choice between the old value and the new.
-    state.ids.scatter_(1, place, torch.where(under_way, chosen, state.ids.gather(1, place)[:, 0])[:, None])
-    first_failure = under_way & ~sound & (state.failed == 0)
-    state.failed.copy_(torch.where(first_failure, state.steps + 1, state.failed))
-    done = state.steps + 1 >= state.num_tokens
-    state.steps.add_(under_way)
-    rows = (t.repeat_interleave(copies) for t in (under_way, done, chosen))
-    _book_rows(state, *rows)
-
-
-def _guided(state: SamplingState, steps: Tensor, logits_RV: Tensor, copies: int) -> Tensor:
-    """(A, V), a slot's conditioned row and its unconditioned one weighed."""
-    if copies == 1:
-        return logits_RV
-    total = state.num_tokens.clamp_min(1)
-    # In double precision, as on the host.
-    gamma = (state.guidance * (total - steps) / total).float()
-    return guide(logits_RV[0::2], logits_RV[1::2], gamma[:, None])
-
-
-def _book_rows(state: SamplingState, under_way: Tensor, done: Tensor, chosen: Tensor) -> None:
-    state.tokens.copy_(torch.where(under_way, chosen, state.tokens))
-    for field, free in ((state.positions, -1), (state.lengths, 0)):
-        field.copy_(torch.where(under_way, torch.where(done, free, field + 1), field))

@@ -6,14 +6,13 @@ request at most, P entries of the plan. One program per request holds all its lo
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from helicube.kernels.sampling_state import SamplingState
 
-__all__ = ["gumbel_plain", "sample_ids", "sample_ids_plain"]
+__all__ = ["sample_ids"]
 
 
 @triton.jit
@@ -26,7 +25,7 @@ def _mix(x):
 
 @triton.jit
 def _gumbel(key, step, ids):
-    """The noise of engine.sampling.gumbel, bit for bit up to the logarithms."""
+    """The noise of kernels.sampling.gumbel, bit for bit up to the logarithms."""
     row = _mix(key.to(tl.uint32) + step.to(tl.uint32) * 0x9E3779B9)
     bits = _mix(row + ids.to(tl.uint32) * 0x85EBCA77)
     uniform = ((bits >> 9).to(tl.float32) + 0.5) * 1.1920928955078125e-07
@@ -112,7 +111,7 @@ def _sample_kernel(
 
 
 def sample_ids(logits_RV: Tensor, state: SamplingState, *, max_width: int) -> None:
-    """Choose one id per request as engine.sampling does, and advance `state` in place.
+    """Choose one id per request, and advance `state` in place; the twin is kernels.sampling.advance.
 
     Args:
         logits_RV: (A·C, V), the rows of a request together.
@@ -127,62 +126,3 @@ def sample_ids(logits_RV: Tensor, state: SamplingState, *, max_width: int) -> No
         # A fused multiply-add would round guidance otherwise than the twin.
         num_warps=16 if max_width > 4096 else 4, enable_fp_fusion=False,
     )  # fmt: skip
-
-
-def gumbel_plain(keys_A: Tensor, steps_A: Tensor, first_id: int, num_ids: int) -> Tensor:
-    """Gumbel noise (A, num_ids) of ids from `first_id` on, in int64 lanes: the twin of the kernel's."""
-    mask = 0xFFFFFFFF
-
-    def mix(x: Tensor) -> Tensor:
-        x = ((x ^ (x >> 16)) * 0x7FEB352D) & mask
-        x = ((x ^ (x >> 15)) * 0x846CA68B) & mask
-        return x ^ (x >> 16)
-
-    ids = torch.arange(first_id, first_id + num_ids, device=keys_A.device)
-    row = mix((keys_A + steps_A.long() * 0x9E3779B9) & mask)[:, None]
-    uniform = ((mix((row + ids * 0x85EBCA77) & mask) >> 9).float() + 0.5) * 2.0**-23
-    return -torch.log(-torch.log(uniform))
-
-
-def sample_ids_plain(logits_RV: Tensor, state: SamplingState) -> None:
-    """The twin of `sample_ids`, request by request, with a sort for top-p."""
-    copies = len(logits_RV) // len(state.steps)
-    for a, rows in enumerate(logits_RV.float().unflatten(0, (-1, copies))):
-        step, total = int(state.steps[a]), int(state.num_tokens[a])
-        if not 0 <= step < total:
-            continue
-        first, end = state.ranges[min(step, len(state.ranges) - 1)].tolist()
-        logits = rows[0, first:end]
-        if copies == 2:
-            gamma = float(state.guidance[a]) * (total - step) / total
-            guided = (1 + torch.tensor(gamma)) * logits - torch.tensor(gamma) * rows[1, first:end]
-            logits = torch.where(logits == -torch.inf, logits, guided)
-        sound = bool(torch.isfinite(logits.amax()) & ~logits.isnan().any())
-        chosen = first + int(_scores(logits, state, a, step, first).argmax())
-        given = int(state.forced[a, step])
-        _book(state, a, copies, given if given >= 0 else chosen, sound)
-
-
-def _scores(logits_V: Tensor, state: SamplingState, a: int, step: int, first: int) -> Tensor:
-    temperature = state.temperature[a]
-    if not temperature > 0:
-        return logits_V
-    scores = logits_V / temperature
-    noise = gumbel_plain(state.keys[a : a + 1], torch.tensor([step], device=scores.device), first, len(scores))[0]
-    share, order = scores.softmax(dim=-1).sort(descending=True, stable=True)
-    kept = torch.empty_like(order, dtype=torch.bool)
-    kept[order] = (share.cumsum(dim=0) - share < state.top_p[a]) | (state.top_p[a] >= 1)
-    return torch.where(kept, scores + noise, -torch.inf)
-
-
-def _book(state: SamplingState, a: int, copies: int, chosen: int, sound: bool) -> None:
-    step = int(state.steps[a])
-    if not sound and not state.failed[a]:
-        state.failed[a] = step + 1
-    state.ids[a, step] = chosen
-    state.steps[a] = step + 1
-    rows = slice(a * copies, (a + 1) * copies)
-    state.tokens[rows] = chosen
-    done = step + 1 >= int(state.num_tokens[a])
-    state.positions[rows] = -1 if done else state.positions[rows] + 1
-    state.lengths[rows] = 0 if done else state.lengths[rows] + 1

@@ -1,4 +1,4 @@
-// From logits to the next id of one slot: guidance, temperature, top-p, Gumbel-max; engine/sampling.py has the same in
+// From logits to the next id of one slot: guidance, temperature, top-p, Gumbel-max; kernels/sampling.py has the same in
 // PyTorch, and the same order of operations wherever that decides a rounding.
 #pragma once
 
