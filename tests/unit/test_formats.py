@@ -58,7 +58,19 @@ def test_devices_without_kernels_of_their_own_convert_too() -> None:
 @pytest.mark.parametrize("options", [EngineOptions(kernels="plain"), EngineOptions(cache=False)])
 def test_kernels_that_nobody_needs_are_not_compiled(options: EngineOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("helicube.kernels.cpu.library.load", None)
-    assert resolve_for(tiny_weights().decoder, options).kernels.implementation == "torch"
+    assert resolve_for("cpu", "float32", options).kernels.implementation == "torch"
+
+
+def test_what_options_come_to_needs_no_decoder() -> None:
+    """A format and a device decide; the ablation asks before it makes weights of gigabytes."""
+    decoder = tiny_weights().decoder
+    for options in (EngineOptions(), EngineOptions(kernels="plain"), EngineOptions(weights="int8", graph=False)):
+        asked = resolve_for(decoder.device, "float32", options)
+        assert prepare(decoder, options) == asked
+        hold_matrices(decoder, "float32", native=False)
+    with pytest.raises(DeviceError, match="fp8 weights need a GPU"):
+        resolve_for("cpu", "fp8", EngineOptions())
+    assert resolve_for("meta", "int8", EngineOptions()).kernels.implementation == "torch"
 
 
 def test_there_and_back() -> None:

@@ -27,15 +27,18 @@ __all__ = ["make_engine", "prepare", "resolve_for"]
 MAX_SLOTS = 4096
 
 
-def resolve_for(decoder: CubeDecoder, options: EngineOptions) -> Resolved:
-    """What options come to for a decoder where it is.
+def resolve_for(device: torch.device | str, stored: str, options: EngineOptions) -> Resolved:
+    """What options come to on a device here.
+
+    Args:
+        stored: format of the weights as they are, where the options say auto.
 
     Raises:
         DeviceError: kernels or a format were asked for by name that the device cannot have.
     """
     # Where they are of no use, no kernels are compiled.
     native = options.kernels == "native" or (options.kernels == "auto" and options.cache)
-    return resolve(options, module_format(decoder.lm_head), facts_of(decoder.device, native=native))
+    return resolve(options, stored, facts_of(device, native=native))
 
 
 def prepare(decoder: CubeDecoder, options: EngineOptions) -> Resolved:
@@ -44,8 +47,9 @@ def prepare(decoder: CubeDecoder, options: EngineOptions) -> Resolved:
     Raises:
         DeviceError: the device cannot have what the options name, or no memory is left.
     """
-    resolved = resolve_for(decoder, options)
-    form = module_format(decoder.lm_head) if options.weights == "auto" else options.weights
+    stored = module_format(decoder.lm_head)
+    resolved = resolve_for(decoder.device, stored, options)
+    form = stored if options.weights == "auto" else options.weights
     # Triton's kernels convert a copy of their own; the condition stream is used once per prompt.
     if resolved.kernels.implementation != "triton":
         with device_faults("conversion of the weights"):
@@ -76,10 +80,11 @@ def make_engine(
     options = options or EngineOptions()
     if not 1 <= num_slots <= MAX_SLOTS:
         raise InputError(f"{num_slots} objects at once are out of range; choose 1 to {MAX_SLOTS}")
-    resolved = resolve_for(decoder, options)
+    stored = module_format(decoder.lm_head)
+    resolved = resolve_for(decoder.device, stored, options)
     with device_faults(f"the set-up of {num_slots} slots"), torch.inference_mode():
         native = load() if resolved.kernels.implementation == "native" else None
-        store = None if native is None else _native_cache(native, decoder, spec, num_slots * (1 + int(guided)))
+        store = None if native is None else _native_cache(native, stored, spec, num_slots * (1 + int(guided)))
         runner = CubeRunner(decoder, spec, num_slots=num_slots, guided=guided, cache=options.cache, store=store)
         if native is not None:
             return Engine(_native_runner(native, runner, plan, options, graph=resolved.graph), plan)
@@ -90,9 +95,9 @@ def make_engine(
     return Engine(runner, plan, device=decoder.device)
 
 
-def _native_cache(library: Library, decoder: CubeDecoder, spec: CacheSpec, rows: int) -> KVCache:
+def _native_cache(library: Library, stored: str, spec: CacheSpec, rows: int) -> KVCache:
     # float32 weights promise the ids of the plain path; other formats round far more than keys in bf16 do.
-    dtype = torch.float32 if module_format(decoder.lm_head) == "float32" else torch.bfloat16
+    dtype = torch.float32 if stored == "float32" else torch.bfloat16
     return KVCache(spec, rows, dtype=dtype, zeros=library.memory.zeros)
 
 

@@ -102,8 +102,7 @@ def random_subject(
     here = torch.empty(0, device=device).device
 
     def decoder(options: EngineOptions) -> CubeDecoder:
-        probe = random_decoder(TINY, device, options.weights)
-        native = resolve_for(probe, options).kernels.implementation == "native"
+        native = resolve_for(device, options.weights, options).kernels.implementation == "native"
         key = (options.weights, native)
         if key not in held:
             held.clear()
@@ -115,7 +114,3 @@ def random_subject(
         name=name, device=here, decoder=decoder, plan=plan, cache_spec=facts.cache_spec(num_text, plan.num_steps),
         base_format=base_format, start=plan.num_steps // 2 + (10 if plan.num_steps > 1000 else 0), random=True,
     )  # fmt: skip
-
-
-# Of the same kind, to ask what options come to.
-TINY = DecoderConfig(n_layer=1, n_single_layer=0, n_head=1, n_embd=64, shape_model_vocab_size=61)
