@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from helicube.geometry.export import encode
+from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.shape_model import DefaultModel
-from helicube.pipelines.text_to_shape import MeshOptions, TextToShape, load
+from helicube.pipelines.text_to_shape import TextToShape, load
 
 THINGS = ("chair", "table", "car", "lamp", "house", "tree", "boat", "robot")
 COLORS = ("red", "blue", "green", "yellow", "brown", "white")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from helicube.errors import HelicubeError
     from helicube.geometry.mesh import Mesh
-    from helicube.pipelines.text_to_shape import MeshOptions, TextToShape, load
+    from helicube.pipelines.meshing import MeshOptions
+    from helicube.pipelines.text_to_shape import TextToShape, load
     from helicube.serve.client import Client
 
 __version__ = "0.1.0"
@@ -21,7 +22,7 @@ _LAZY = {
     "Client": "helicube.serve.client",
     "HelicubeError": "helicube.errors",
     "Mesh": "helicube.geometry.mesh",
-    "MeshOptions": "helicube.pipelines.text_to_shape",
+    "MeshOptions": "helicube.pipelines.meshing",
     "TextToShape": "helicube.pipelines.text_to_shape",
     "load": "helicube.pipelines.text_to_shape",
 }

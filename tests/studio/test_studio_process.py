@@ -23,7 +23,7 @@ from small import small_pipeline
 import helicube
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import DecodeError, DeviceError, InputError, PromptError
-from helicube.pipelines.text_to_shape import MeshOptions
+from helicube.pipelines.meshing import MeshOptions
 from helicube.serve.store import Store
 
 SERVER = Path(__file__).with_name("small_server.py")

@@ -18,7 +18,7 @@ from studio_start import Start
 import helicube.serve.mesh_json
 from helicube.engine.sampling import SamplingConfig
 from helicube.geometry.mesh import Mesh
-from helicube.pipelines.text_to_shape import MeshOptions
+from helicube.pipelines.meshing import MeshOptions
 from helicube.serve.mesh_json import encode_json
 
 MODULE = Path(helicube.serve.mesh_json.__file__).with_name("Helicube.luau")

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from studio_start import Start
 
 from helicube.engine.sampling import SamplingConfig
-from helicube.pipelines.text_to_shape import MeshOptions
+from helicube.pipelines.meshing import MeshOptions
 
 DRAFT = {"quality": "draft", "max_triangles": 2000}
 
@@ -69,7 +69,7 @@ def test_files_equal_those_of_the_command(
     options = MeshOptions(cells=64, max_triangles=2000, **settings)
     direct = small_pipeline().generate_many(["a red chair"], [sampling], box=body.get("box"), options=options)[0]
     for ending in ("glb", "obj", "stl", "ply"):
-        path = direct.mesh.export(tmp_path / f"{made['id']}.{ending}", name=direct.prompt[:60])
+        path = direct.mesh.export(tmp_path / f"{made['id']}.{ending}", name=direct.decoded.prompt[:60])
         assert client.get(f"/v1/objects/{made['id']}.{ending}").content == path.read_bytes(), ending
     mtl = (tmp_path / f"{made['id']}.mtl").read_bytes()
     assert client.get(f"/v1/objects/{made['id']}.mtl").content == mtl

@@ -78,7 +78,7 @@ def test_decoding_is_that_of_weights_converted_on_loading(form: str, default: Pa
     converted = TextToShape(DefaultModel(load_default(default), Words()), EngineOptions(weights=form))
     prompts, configs = ["a red chair", "a lamp"], [SamplingConfig(), SamplingConfig(temperature=1, seed=3)]
     for a, b in zip(*(p.generate_many(prompts, configs) for p in (stored, converted)), strict=True):
-        assert a.ids.tolist() == b.ids.tolist()
+        assert a.decoded.ids.tolist() == b.decoded.ids.tolist()
 
 
 def test_published_folder(cube: Path, tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from helicube.errors import CheckpointError
 from helicube.models.cube.checkpoint import CubeWeights
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
+from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.shape_model import CubeModel, load_model
-from helicube.pipelines.text_to_shape import MeshOptions, TextToShape
+from helicube.pipelines.text_to_shape import TextToShape
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from helicube.geometry.topology import is_watertight
 from helicube.models.cube.default import DefaultWeights, load_default, save_default
 from helicube.models.cube.lattice_code import Shape, box_ids, sizes_of_ids
 from helicube.models.cube.palette import UNUSED
+from helicube.pipelines.meshing import MeshOptions, build_mesh
 from helicube.pipelines.shape_model import DefaultModel
-from helicube.pipelines.text_to_shape import MeshOptions, TextToShape, build_mesh, parse_box
+from helicube.pipelines.text_to_shape import TextToShape, parse_box
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from tiny import Words, tiny_weights
 
 from helicube.errors import InputError, MeshFileError
 from helicube.geometry.box_sample import BAND, POINTS, RESOLUTION, pool_mean, sample_in_box, unpack
+from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.shape_model import DefaultModel
-from helicube.pipelines.text_to_shape import MeshOptions
 from helicube.pipelines.tokenize import detokenize, read_ids, tokenize, write_ids
 
 

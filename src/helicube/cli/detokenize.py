@@ -20,8 +20,8 @@ def command(
     *, ids: Path, output: Path | None, cells: int, max_triangles: int, weights: str | None, version: str | None
 ) -> None:
     """Decode IDS, a file of `helicube tokenize`, to a mesh."""
+    from helicube.pipelines.meshing import MeshOptions
     from helicube.pipelines.shape_model import load_model
-    from helicube.pipelines.text_to_shape import MeshOptions
     from helicube.pipelines.tokenize import detokenize, read_ids
 
     row = read_ids(ids)

@@ -14,12 +14,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from helicube.engine.options import EngineOptions, Kernels
 from helicube.engine.sampling import SamplingConfig
-from helicube.errors import InputError, MeshFileError
+from helicube.errors import GeometryError, InputError, MeshFileError
 from helicube.geometry.export import check_target
 from helicube.models.cube.text import check_prompt
+from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.text_to_shape import (
+    Decoded,
     Generated,
-    MeshOptions,
     TextToShape,
     load,
     parse_box,
@@ -81,11 +82,12 @@ class GenerateOptions:
 
 
 def generate_files(options: GenerateOptions, console: Console | None = None) -> list[Path]:
-    """Generate all objects and write them; the paths of the meshes.
+    """Generate all objects and write each as soon as it is done; the paths of the meshes.
 
     Raises:
         InputError: an option is out of range, or one file is named for several objects.
         MeshFileError: the meshes cannot be written where they should go.
+        GeometryError: objects came out empty; all others are written.
     """
     console = console or Console(stderr=True)
     # Mistakes are found before anything is loaded.
@@ -108,22 +110,37 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
     for remark in pipeline.model.remarks:
         console.print(f"note: {remark}", highlight=False, markup=False, soft_wrap=True)
     requests = options.requests(pipeline.model.sampling)
+    failed: dict[Path, GeometryError] = {}
     for start in range(0, len(requests), BATCH):
         part = requests[start : start + BATCH]
-        for path, generated in zip(
-            paths[start:], _decode(pipeline, part, options, mesh_options, console), strict=False
-        ):
-            _write(generated, path, options, console)
+        for path, decoded in zip(paths[start:], _decode(pipeline, part, options, console), strict=False):
+            try:
+                _write(pipeline.build(decoded, mesh_options), path, options, console)
+            except GeometryError as error:
+                failed[path] = error
+                if len(paths) > 1:
+                    console.print(f"{path}  not made: {error}", highlight=False, markup=False, soft_wrap=True)
+    _tell(failed, len(paths))
     return paths
+
+
+def _tell(failed: dict[Path, GeometryError], count: int) -> None:
+    """Raise if objects were not made: one has said all there is to say, of several a summary."""
+    if failed and count == 1:
+        raise next(iter(failed.values()))
+    if failed:
+        named = ", ".join(str(path) for path in [*failed][:5]) + (", …" if len(failed) > 5 else "")
+        raise GeometryError(
+            f"{len(failed)} of {count} objects came out empty ({named}); the others are written; try another --seed"
+        )
 
 
 def _decode(
     pipeline: TextToShape,
     requests: list[tuple[str, SamplingConfig]],
     options: GenerateOptions,
-    mesh_options: MeshOptions,
     console: Console,
-) -> list[Generated]:
+) -> list[Decoded]:
     prompts, sampling = zip(*requests, strict=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
     started = time.perf_counter()
@@ -135,34 +152,33 @@ def _decode(
                 rate = done / (time.perf_counter() - started)
                 progress.update(bar, completed=done, total=total, rate=f"{rate:.0f} tokens/s")
 
-        return pipeline.generate_many(prompts, sampling, box=options.box, options=mesh_options, on_step=show)
+        return pipeline.decode_many(prompts, sampling, box=options.box, on_step=show)
 
 
 def _write(generated: Generated, path: Path, options: GenerateOptions, console: Console) -> None:
     started = time.perf_counter()
     mesh = generated.mesh
-    mesh.export(path, file_format=options.file_format, name=generated.prompt[:60])
+    mesh.export(path, file_format=options.file_format, name=generated.decoded.prompt[:60])
     if options.preview:
         from helicube.geometry.pictures import picture
         from helicube.geometry.render import RenderOptions
 
         picture(mesh, path.with_suffix(".png"), RenderOptions(), frames=1)
     written_s = time.perf_counter() - started
-    for note in generated.notes:
+    for note in generated.decoded.notes:
         console.print(f"note: {note}", highlight=False, markup=False)
     console.print(f"{path}  {summary(generated, written_s)}", highlight=False, markup=False, soft_wrap=True)
 
 
 def summary(generated: Generated, written_s: float) -> str:
     """One line on the size of a mesh and where its time went."""
-    t = generated.times
-    total_s = t.text_s + t.tokens_s / generated.batch + t.surface_s + t.clean_up_s + written_s
+    t, one = generated.times, generated.decoded
+    total_s = t.text_s + t.tokens_s / one.batch + t.surface_s + t.clean_up_s + written_s
     speed = (
-        f"TPOT {generated.tpot_s * 1e3:.2f} ms, {generated.batch / generated.tpot_s:.0f} tokens/s, "
-        f"{generated.read_bytes_per_s / 1e9:.1f} GB/s"
+        f"TPOT {one.tpot_s * 1e3:.2f} ms, {one.batch / one.tpot_s:.0f} tokens/s, {one.read_bytes_per_s / 1e9:.1f} GB/s"
     )
     return (
-        f"{generated.mesh.num_faces} triangles, seed {generated.seed}, {total_s:.2f} s: "
+        f"{generated.mesh.num_faces} triangles, seed {one.seed}, {total_s:.2f} s: "
         f"text {t.text_s * 1e3:.0f} ms, tokens {t.tokens_s * 1e3:.0f} ms ({speed}), "
         f"surface {t.surface_s * 1e3:.0f} ms, clean-up {t.clean_up_s * 1e3:.0f} ms, export {written_s * 1e3:.0f} ms"
     )

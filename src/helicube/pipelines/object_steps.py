@@ -17,15 +17,8 @@ from helicube.engine.sampling import SamplingConfig
 from helicube.geometry.mesh import Mesh
 from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import check_prompt
-from helicube.pipelines.text_to_shape import (
-    MeshOptions,
-    TextToShape,
-    build_mesh,
-    find_surface,
-    finish_mesh,
-    parse_box,
-    with_sizes,
-)
+from helicube.pipelines.meshing import MeshOptions, build_mesh, find_surface, finish_mesh, with_sizes
+from helicube.pipelines.text_to_shape import TextToShape, parse_box
 
 __all__ = ["PREVIEW_CELLS", "ObjectSteps", "ShapeFirst", "fingerprint"]
 

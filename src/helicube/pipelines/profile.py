@@ -16,7 +16,8 @@ from torch.profiler import ProfilerActivity, profile
 from helicube.engine.metrics import probe_bandwidth
 from helicube.engine.sampling import SamplingConfig
 from helicube.pipelines.measured import check_output
-from helicube.pipelines.text_to_shape import MeshOptions, StageTimes, TextToShape
+from helicube.pipelines.meshing import MeshOptions
+from helicube.pipelines.text_to_shape import StageTimes, TextToShape
 
 __all__ = ["Profile", "profile_prompt", "table"]
 
@@ -114,7 +115,7 @@ def profile_prompt(pipeline: TextToShape, prompt: str, *, trace: Path | None = N
         partial = trace.with_name(trace.name + ".partial.json")
         profiler.export_chrome_trace(str(partial))
         partial.replace(trace)
-    return _digest(pipeline, profiler, timed.times, timed.tpot_s, steps)
+    return _digest(pipeline, profiler, timed.times, timed.decoded.tpot_s, steps)
 
 
 def _digest(pipeline: TextToShape, profiler: profile, stages: StageTimes, tpot_s: float, steps: list[float]) -> Profile:

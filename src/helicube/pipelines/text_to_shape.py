@@ -6,54 +6,27 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from helicube.engine.build import make_engine, prepare
-from helicube.engine.engine import Batch, Engine
+from helicube.engine.engine import Engine
 from helicube.engine.metrics import slots_that_fit
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
-from helicube.geometry.attributes import with_colors, with_normals
-from helicube.geometry.budget import simplify
 from helicube.geometry.mesh import Mesh
-from helicube.geometry.placement import Placement, place
-from helicube.geometry.repair import repair
-from helicube.geometry.surface import SurfaceOptions, extract_surface
-from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import check_prompt
+from helicube.pipelines.meshing import MeshOptions, build_mesh, with_sizes
 from helicube.pipelines.shape_model import ShapeModel, load_model
 
-__all__ = ["Generated", "MeshOptions", "StageTimes", "TextToShape", "load"]
+__all__ = ["Decoded", "Generated", "StageTimes", "TextToShape", "load", "parse_box", "sampling_of", "usual_sampling"]
 
-# Half size of the box that is searched for a surface, in box coordinates.
-BOUND = 1.05
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeshOptions:
-    """From field to mesh."""
-
-    # Cells along the longest side.
-    cells: int = 128
-    # Never more triangles than this; None leaves them all.
-    max_triangles: int | None = 20_000
-    # Longest side in metres; None leaves the model's own size, about 2.
-    size_m: float | None = None
-    # What stands at the origin: the middle of the underside, or of the box.
-    pivot: Literal["base", "center"] = "base"
-    # Axis that points up: y for glTF, Roblox and Unity, z for Blender, Unreal and slicers.
-    up: Literal["y", "z"] = "y"
-
-    def __post_init__(self) -> None:
-        if self.max_triangles is not None and self.max_triangles < 4:
-            raise InputError(f"max_triangles={self.max_triangles} cannot close a solid; choose 4 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,21 +40,33 @@ class StageTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generated:
-    """One object, and how it came about."""
+class Decoded:
+    """One object as ids, and how they came about."""
 
-    mesh: Mesh
     prompt: str
     seed: int
     # (n,) ids, for `helicube detokenize`.
     ids: NDArray[np.int64]
+    # (3,) proportions asked for, longest 1.
+    sizes: NDArray[np.float32] | None
     # Remarks of the text encoder, such as words it did not know.
     notes: tuple[str, ...]
-    times: StageTimes
+    # Seconds of the batch.
+    text_s: float
+    tokens_s: float
     # Seconds per token of the batch, objects in it, and bytes per second that its steps read.
     tpot_s: float
     batch: int
     read_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """One object with its mesh."""
+
+    mesh: Mesh
+    decoded: Decoded
+    times: StageTimes
 
 
 class TextToShape:
@@ -150,17 +135,35 @@ class TextToShape:
         options: MeshOptions | None = None,
         on_step: Progress | None = None,
     ) -> list[Generated]:
-        """Decode all requests side by side, then build their meshes one by one.
+        """All objects: `decode_many`, then `build` one by one.
+
+        Raises:
+            GeometryError: one of the fields has no surface; the two steps called apart keep the others.
+        """
+        decoded = self.decode_many(prompts, sampling, box=box, on_step=on_step)
+        return [self.build(one, options) for one in decoded]
+
+    def decode_many(
+        self,
+        prompts: Sequence[str],
+        sampling: Sequence[SamplingConfig],
+        *,
+        box: Sequence[float] | None = None,
+        on_step: Progress | None = None,
+    ) -> list[Decoded]:
+        """Decode the ids of all requests side by side.
 
         Args:
             prompts, sampling: one of each per object.
             on_step: called with (tokens done, tokens in all), of all objects together.
+
+        Raises:
+            PromptError: a prompt is empty, too long, or holds no word that the model knows.
         """
         started = time.perf_counter()
         prompts = [check_prompt(prompt) for prompt in prompts]
         sizes = parse_box(box)
-        boxes = None if sizes is None else np.tile(sizes, (len(prompts), 1))
-        conditioned = self.model.condition(prompts, boxes)
+        conditioned = self.model.condition(prompts, None if sizes is None else np.tile(sizes, (len(prompts), 1)))
         text_s = time.perf_counter() - started
         forced = torch.from_numpy(self.model.forced(sizes))
         requests = [
@@ -169,46 +172,40 @@ class TextToShape:
         ]
         guided = any(config.guidance_scale > 0 for config in sampling)
         num_slots = self.slots_for(len(requests), guided)
-        decoded = self.engine(num_slots, guided).generate(requests, on_step)
-        options = options or MeshOptions()
+        batch = self.engine(num_slots, guided).generate(requests, on_step)
+        common: dict[str, Any] = {
+            "sizes": sizes,
+            "text_s": text_s,
+            "tokens_s": batch.prefill_s + batch.decode_s,
+            "tpot_s": batch.tpot_s,
+            "batch": num_slots,
+            "read_bytes_per_s": self._step_bytes(num_slots, guided) / batch.tpot_s,
+        }
         return [
-            Generated(
-                prompt=prompt,
-                seed=config.seed,
-                ids=ids,
-                notes=notes,
-                tpot_s=decoded.tpot_s,
-                batch=num_slots,
-                read_bytes_per_s=self._step_bytes(num_slots, guided) / decoded.tpot_s,
-                **self._mesh(ids, sizes, options, text_s, decoded),
-            )
-            for prompt, config, ids, notes in zip(
-                prompts, sampling, [r.ids.numpy() for r in decoded.results], conditioned.notes, strict=True
-            )
+            Decoded(prompt=prompt, seed=config.seed, ids=result.ids.numpy(), notes=notes, **common)
+            for prompt, config, result, notes in zip(prompts, sampling, batch.results, conditioned.notes, strict=True)
         ]
+
+    def build(self, decoded: Decoded, options: MeshOptions | None = None) -> Generated:
+        """The mesh of an object's ids.
+
+        Raises:
+            GeometryError: the field has no surface.
+        """
+        started = time.perf_counter()
+        shape = with_sizes(self.model.decode(decoded.ids), decoded.sizes)
+        mesh, surface_s = build_mesh(shape, options or MeshOptions(), fit=decoded.sizes)
+        times = StageTimes(
+            text_s=decoded.text_s,
+            tokens_s=decoded.tokens_s,
+            surface_s=surface_s,
+            clean_up_s=time.perf_counter() - started - surface_s,
+        )
+        return Generated(mesh=mesh, decoded=decoded, times=times)
 
     def _step_bytes(self, num_slots: int, guided: bool) -> int:
         """Bytes that a step has to read, with the cache half full."""
         return sum(self.engine(num_slots, guided).step_bytes(num_slots, self.model.plan.num_steps // 2))
-
-    def _mesh(
-        self,
-        ids: NDArray[np.int64],
-        sizes: NDArray[np.float32] | None,
-        options: MeshOptions,
-        text_s: float,
-        decoded: Batch,
-    ) -> dict[str, Any]:
-        """The mesh of a row of ids, and the times of its stages."""
-        started = time.perf_counter()
-        mesh, surface_s = build_mesh(with_sizes(self.model.decode(ids), sizes), options, fit=sizes)
-        times = StageTimes(
-            text_s=text_s,
-            tokens_s=decoded.prefill_s + decoded.decode_s,
-            surface_s=surface_s,
-            clean_up_s=time.perf_counter() - started - surface_s,
-        )
-        return {"mesh": mesh, "times": times}
 
 
 def usual_sampling(usual: SamplingConfig, variants: int) -> SamplingConfig:
@@ -242,47 +239,6 @@ def parse_box(box: Sequence[float] | None) -> NDArray[np.float32] | None:
     if sizes.max() / sizes.min() > 64:
         raise InputError(f"box {tuple(box)} is too flat; its longest side may be at most 64 times the shortest")
     return np.asarray(sizes / sizes.max(), dtype=np.float32)
-
-
-def with_sizes(shape: Shape, sizes: NDArray[np.float32] | None) -> Shape:
-    """The shape in the box that was asked for, if one was."""
-    return shape if sizes is None else replace(shape, sizes=sizes)
-
-
-def build_mesh(shape: Shape, options: MeshOptions, fit: NDArray[np.float32] | None = None) -> tuple[Mesh, float]:
-    """A decoded shape to a finished mesh, and the seconds spent finding its surface.
-
-    Args:
-        fit: (3,) proportions that the mesh's own bounding box is stretched to.
-    """
-    started = time.perf_counter()
-    mesh = find_surface(shape, options.cells)
-    surface_s = time.perf_counter() - started
-    mesh = repair(mesh).mesh
-    if options.max_triangles is not None:
-        mesh = simplify(mesh, options.max_triangles)
-    return finish_mesh(mesh, shape, options, fit), surface_s
-
-
-def find_surface(shape: Shape, cells: int) -> Mesh:
-    """The bare surface of a decoded shape, its longest side in `cells` cells.
-
-    Raises:
-        GeometryError: the field has no surface.
-    """
-    x, y, z = (float(s) for s in shape.sizes)
-    return extract_surface(shape.field, SurfaceOptions(cells=cells, bound=BOUND, scale=(x, y, z))).mesh
-
-
-def finish_mesh(mesh: Mesh, shape: Shape, options: MeshOptions, fit: NDArray[np.float32] | None) -> Mesh:
-    """A surface with colours, normals, its proportions (see `build_mesh`) and its place."""
-    if shape.colors is not None:
-        paint = shape.colors
-        mesh = with_colors(mesh, lambda points: paint((points / shape.sizes).astype(np.float32)))
-    if fit is not None:
-        mesh = replace(mesh, vertices=(mesh.vertices * (fit / mesh.extents * mesh.extents.max())).astype(np.float32))
-    mesh = with_normals(mesh)
-    return place(mesh, Placement(size_m=options.size_m, pivot=options.pivot, up=options.up))
 
 
 def load(

@@ -18,8 +18,8 @@ from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import sample_points, volume_iou
 from helicube.geometry.winding import box_lattice, occupancy_lattice
 from helicube.models.cube.lattice_code import Shape
+from helicube.pipelines.meshing import MeshOptions, build_mesh
 from helicube.pipelines.shape_model import CubeModel, DefaultModel
-from helicube.pipelines.text_to_shape import MeshOptions, build_mesh
 
 __all__ = ["Tokenized", "detokenize", "read_ids", "tokenize", "write_ids"]
 

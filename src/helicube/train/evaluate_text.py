@@ -14,7 +14,8 @@ from helicube.errors import GeometryError
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import num_components
 from helicube.geometry.topology import is_watertight
-from helicube.pipelines.text_to_shape import Generated, MeshOptions, TextToShape, find_surface
+from helicube.pipelines.meshing import MeshOptions, find_surface, with_sizes
+from helicube.pipelines.text_to_shape import Generated, TextToShape
 from helicube.train.gallery import NOTHING, Gallery, Match, cloud_of
 from helicube.train.objects import TrainingObject
 from helicube.train.words import with_article
@@ -104,12 +105,13 @@ def made_of(
     box: Sequence[float] | None = None,
 ) -> list[Generated | None]:
     """Objects of a batch; None where the field has no surface."""
-    try:
-        return list(pipeline.generate_many(prompts, configs, box=box, options=options))
-    except GeometryError:
-        if len(prompts) == 1:
-            return [None]
-        return [made_of(pipeline, [p], [c], options, box)[0] for p, c in zip(prompts, configs, strict=True)]
+    made: list[Generated | None] = []
+    for decoded in pipeline.decode_many(prompts, configs, box=box):
+        try:
+            made.append(pipeline.build(decoded, options))
+        except GeometryError:
+            made.append(None)
+    return made
 
 
 def _trial(galleries: Galleries, name: str, seed: int, mesh: Mesh | None) -> ClassTrial:
@@ -164,7 +166,7 @@ def box_figures(pipeline: TextToShape, classes: Sequence[str]) -> dict[str, obje
             if one is None:
                 continue
             errors += aspect_errors(one.mesh.extents, box)
-            shape = replace(pipeline.model.decode(one.ids), sizes=np.array(box, dtype=np.float32) / max(box))
+            shape = with_sizes(pipeline.model.decode(one.decoded.ids), one.decoded.sizes)
             unfitted += aspect_errors(find_surface(shape, BOX_CELLS).extents, box)
     asked = len(BOXES) * len(classes)
     return {
