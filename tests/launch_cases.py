@@ -6,6 +6,7 @@ import torch
 
 from helicube.engine.device_steps import make_launch_runner
 from helicube.engine.engine import Engine
+from helicube.engine.host_runner import HostRunner
 from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.options import EngineOptions, Resolved
 from helicube.engine.request import IdPlan, Request
@@ -56,7 +57,7 @@ def make_requests(decoder: CubeDecoder, lengths: tuple[int, ...]) -> list[Reques
 
 def plain_engine(decoder: CubeDecoder, slots: int = 1, *, guided: bool = True) -> Engine:
     runner = CubeRunner(decoder, decoder.cache_spec(NUM_TEXT, MAX_TOKENS), num_slots=slots, guided=guided)
-    return Engine(runner, PLAN, device=runner.decoder.device)
+    return Engine(HostRunner(runner, PLAN, device=runner.decoder.device))
 
 
 def launching_engine(
@@ -72,7 +73,7 @@ def launching_engine(
     runner = CubeRunner(decoder, decoder.cache_spec(NUM_TEXT, MAX_TOKENS), num_slots=slots, guided=guided)
     resolved = Resolved(kernels=Choice(implementation=implementation, reason=""), graph=True, graph_reason="")
     options = EngineOptions(steps_per_launch=steps_per_launch, weights=weights)
-    return Engine(make_launch_runner(runner, PLAN, options, resolved), PLAN, device=runner.decoder.device)
+    return Engine(make_launch_runner(runner, PLAN, options, resolved))
 
 
 def runner_of(engine: Engine) -> LaunchRunner:

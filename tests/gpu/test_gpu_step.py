@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from helicube.engine.engine import Engine
+from helicube.engine.host_runner import HostRunner
 from helicube.engine.request import IdPlan, Request
 from helicube.engine.runner import Conditioning, CubeRunner
 from helicube.engine.sampling import SamplingConfig, request_keys
@@ -70,7 +71,7 @@ class Case:
 def test_float32_ids_are_those_of_the_engine(decoder: CubeDecoder) -> None:
     case = Case(decoder, torch.float32)
     runner = CubeRunner(decoder, case.spec, num_slots=len(CONFIGS))
-    engine = Engine(runner, IdPlan(ranges=((0, WIDTH),) * NUM_STEPS), device=DEVICE)
+    engine = Engine(HostRunner(runner, IdPlan(ranges=((0, WIDTH),) * NUM_STEPS), device=DEVICE))
     requests = [
         Request(prompt=prompt, num_tokens=NUM_STEPS, sampling=config)
         for prompt, config in zip(case.prompts, CONFIGS, strict=True)

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from helicube.engine.engine import Engine
+from helicube.engine.host_runner import HostRunner
 from helicube.engine.request import IdPlan, Request
 from helicube.engine.runner import Conditioning, CubeRunner
 from helicube.engine.sampling import SamplingConfig
@@ -58,7 +59,7 @@ def test_greedy_ids(weights: CubeWeights, expected: dict[str, Tensor], scale: in
     sampling = SamplingConfig(guidance_scale=scale)
     prompts = [Conditioning(cond=cond[i], uncond=uncond[i]) for i in range(2)]
     requests = [Request(prompt=prompt, num_tokens=12, sampling=sampling) for prompt in prompts]
-    results = Engine(runner, IdPlan(ranges=((0, c.shape_model_vocab_size),))).generate(requests).results
+    results = Engine(HostRunner(runner, IdPlan(ranges=((0, c.shape_model_vocab_size),)))).generate(requests).results
     assert torch.equal(torch.stack([r.ids for r in results]), expected[f"greedy_ids_guidance_{scale}"])
 
 

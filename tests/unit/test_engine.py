@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 from tiny import tiny_weights
 
 from helicube.engine.engine import Engine
+from helicube.engine.host_runner import HostRunner
 from helicube.engine.request import IdPlan, Request, Result
 from helicube.engine.runner import Conditioning, CubeRunner
 from helicube.engine.sampling import SamplingConfig
@@ -42,7 +43,7 @@ def make_prompts(decoder: CubeDecoder, count: int, *, box: bool = False) -> list
 def make_engine(decoder: CubeDecoder, slots: int, *, guided: bool = True, cache: bool = True) -> Engine:
     spec = decoder.cache_spec(5, 24)
     runner = CubeRunner(decoder, spec, num_slots=slots, guided=guided, cache=cache)
-    return Engine(runner, IdPlan(ranges=((0, 50),) * 4 + ((10, 30),)))
+    return Engine(HostRunner(runner, IdPlan(ranges=((0, 50),) * 4 + ((10, 30),))))
 
 
 def ids_of(engine: Engine, requests: list[Request]) -> list[list[int]]:
@@ -162,6 +163,54 @@ def test_an_interrupted_batch_leaves_the_engine_usable() -> None:
     assert ids_of(engine, requests) == expected
 
 
+class Counting:
+    """A model without a cache, whose likeliest id is the one fed plus the number of those before it."""
+
+    num_slots, copies, weight_bytes = 2, 1, 0
+    max_tokens: int | None = None
+    cache = None
+
+    def __init__(self) -> None:
+        self.moved: list[tuple[int, int, int]] = []
+        self.freed: list[int] = []
+
+    def start(self, slot: int, prompt: object) -> int:  # noqa: ARG002 - the interface
+        assert isinstance(prompt, int)
+        return prompt
+
+    def step(self, ids_A: torch.Tensor, lengths: Sequence[int]) -> torch.Tensor:
+        return torch.nn.functional.one_hot((ids_A + torch.tensor(lengths)) % 50, 50).float()
+
+    def move(self, source: int, target: int, length: int) -> None:
+        self.moved.append((source, target, length))
+
+    def free(self, slots: Sequence[int]) -> None:
+        self.freed += slots
+
+    def forget(self, slot: int) -> None:  # noqa: ARG002 - the interface
+        raise AssertionError("all is finite")
+
+    def seek(self, slot: int, step: int) -> None:
+        pass
+
+
+def test_the_engine_decodes_whatever_gives_logits() -> None:
+    model, greedy = Counting(), SamplingConfig(guidance_scale=0)
+    engine = Engine(HostRunner(model, IdPlan(ranges=((0, 50),))))
+    lengths = (2, 6, 4)
+    requests = [Request(prompt=10 * i, num_tokens=n, sampling=greedy) for i, n in enumerate(lengths)]
+    want = [[10 * i + sum(range(k + 1)) for k in range(n)] for i, n in enumerate(lengths)]
+    assert ids_of(engine, requests) == want
+    # The first request ends after two steps, and the second takes its slot; then both end together.
+    assert model.moved == [(1, 0, 2)]
+    assert model.freed == [1, 0]
+    stopping = Request(prompt=0, num_tokens=9, sampling=greedy, stop_ids=frozenset({6}))
+    (result,) = engine.generate([stopping]).results
+    assert (result.finish, result.ids.tolist()) == ("stop", [0, 1, 3])
+    with pytest.raises(AssertionError, match="a cache of another kind"):
+        assert engine.cache
+
+
 def test_the_bundled_layout_decodes_with_many_ranges() -> None:
     weights = tiny_weights()
     spec = weights.decoder.cache_spec(5, 15)
@@ -169,7 +218,7 @@ def test_the_bundled_layout_decodes_with_many_ranges() -> None:
     lengths = (15, 6)
     plan = IdPlan(ranges=weights.code.ranges)
     requests = [Request(prompt=p, num_tokens=n) for p, n in zip(prompts, lengths, strict=True)]
-    engine = Engine(CubeRunner(weights.decoder, spec, num_slots=2), plan)
+    engine = Engine(HostRunner(CubeRunner(weights.decoder, spec, num_slots=2), plan))
     engine.join(requests[0])
     engine.step()
     # The second request joins a step later, so that both stand in different ranges.

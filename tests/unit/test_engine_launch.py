@@ -71,9 +71,9 @@ def test_the_host_counts_and_reads_nothing_until_a_request_is_done(monkeypatch: 
     reads: list[int] = []
     read = runner_of(engine).read
 
-    def reading(slot: int) -> object:
+    def reading(slot: int, since: int) -> object:
         reads.append(engine.num_steps)
-        return read(slot)
+        return read(slot, since)
 
     monkeypatch.setattr(runner_of(engine), "read", reading)
     seen: list[tuple[int, int]] = []

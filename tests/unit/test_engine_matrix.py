@@ -150,7 +150,7 @@ def test_plain_steps_that_are_launched(steps_per_launch: int, case: Case) -> Non
     options = EngineOptions(steps_per_launch=steps_per_launch)
     resolved = Resolved(kernels=Choice(implementation="torch", reason=""), graph=True, graph_reason="")
     runner = CubeRunner(case.decoder, spec, num_slots=3)
-    engine = Engine(make_launch_runner(runner, PLAN, options, resolved), PLAN)
+    engine = Engine(make_launch_runner(runner, PLAN, options, resolved))
     assert ids_of(engine, case.greedy[3.0]) == case.want_greedy[3.0]
     assert ids_of(engine, case.sampled) == case.want_sampled
 

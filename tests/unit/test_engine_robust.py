@@ -10,6 +10,7 @@ from cpu_libraries import library
 
 from helicube.engine.build import make_engine
 from helicube.engine.engine import Engine
+from helicube.engine.host_runner import HostRunner
 from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import IdPlan, Request, Result
@@ -181,7 +182,7 @@ def test_without_a_compiler_the_plain_path_takes_over(options: EngineOptions, mo
                 engine_of(decoder, options)
         else:
             engine = engine_of(decoder, options)
-            assert isinstance(engine.runner, CubeRunner)
+            assert isinstance(engine.runner, HostRunner)
             assert ids_of(engine, requests) == want
     finally:
         native.load.cache_clear()
@@ -198,6 +199,6 @@ def test_native_indices_are_checked(options: EngineOptions) -> None:
         with pytest.raises(IndexError, match="beyond the tensor"):
             engine.step()
         return
-    assert isinstance(runner, CubeRunner)
+    assert isinstance(runner, HostRunner)
     with pytest.raises(IndexError if options.kernels == "native" else AssertionError):
-        runner.step(torch.tensor([1]), [10_000])
+        runner.model.step(torch.tensor([1]), [10_000])

@@ -6,6 +6,7 @@ import torch
 
 from helicube.engine.engine import Engine
 from helicube.engine.faults import device_faults
+from helicube.engine.host_runner import HostRunner
 from helicube.engine.kv_cache import KVCache
 from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.native_steps import NativeLogits, NativeSteps, bound_stack
@@ -87,12 +88,12 @@ def make_engine(
         store = None if native is None else _native_cache(native, stored, spec, num_slots * (1 + int(guided)))
         runner = CubeRunner(decoder, spec, num_slots=num_slots, guided=guided, cache=options.cache, store=store)
         if native is not None:
-            return Engine(_native_runner(native, runner, plan, options, graph=resolved.graph), plan)
+            return Engine(_native_runner(native, runner, plan, options, graph=resolved.graph))
         if resolved.graph or resolved.kernels.implementation == "triton":
             from helicube.engine.device_steps import make_launch_runner
 
-            return Engine(make_launch_runner(runner, plan, options, resolved), plan, device=decoder.device)
-    return Engine(runner, plan, device=decoder.device)
+            return Engine(make_launch_runner(runner, plan, options, resolved))
+    return Engine(HostRunner(runner, plan, device=decoder.device))
 
 
 def _native_cache(library: Library, stored: str, spec: CacheSpec, rows: int) -> KVCache:
@@ -103,11 +104,11 @@ def _native_cache(library: Library, stored: str, spec: CacheSpec, rows: int) -> 
 
 def _native_runner(
     library: Library, runner: CubeRunner, plan: IdPlan, options: EngineOptions, *, graph: bool
-) -> CubeRunner | LaunchRunner:
+) -> HostRunner | LaunchRunner:
     stack = bound_stack(library, runner.decoder, runner.cache)
     if not graph:
         runner.step_rows = NativeLogits(stack, plan)
-        return runner
+        return HostRunner(runner, plan)
     state = SamplingState.empty(runner.num_slots, runner.copies, runner.cache.spec.max_tokens, plan.ranges)
     steps = NativeSteps(stack, state)
     return LaunchRunner(runner, state, steps, steps_per_launch=options.steps_per_launch, reads_freely=True)

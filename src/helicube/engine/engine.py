@@ -1,7 +1,7 @@
 """The decode loop: requests join and leave slots at any step; every step feeds one id to each slot in use.
 
-S slots, A of them in use (always the first A), C rows per slot, N ids per request at most, V vocabulary.
-Where a runner chooses the ids itself, a step is a launch of several, and ids are read when a request is done.
+S slots, A of them in use (always the first A).
+Where ids are chosen by the device, a step is a launch of several, and ids are read when a request is done.
 """
 
 from __future__ import annotations
@@ -13,17 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from helicube.engine.faults import device_faults
 from helicube.engine.kv_cache import KVCache
-from helicube.engine.launch_runner import LaunchRunner
 from helicube.engine.metrics import cache_bytes
-from helicube.engine.request import IdPlan, Request, Result
-from helicube.engine.runner import CubeRunner, Runner
-from helicube.engine.sampling import request_keys
+from helicube.engine.request import Request, Result
+from helicube.engine.runner import Runner
 from helicube.errors import DecodeError, DeviceError, InputError
-from helicube.kernels.sampling import draw, scores
 
 __all__ = ["Batch", "Engine"]
 
@@ -36,9 +32,8 @@ class _Slot:
 
     handle: int
     request: Request
-    # Ids fed to the model, or launched to be; and the id to feed next, where the host knows it.
+    # Ids fed to the model, or launched to be.
     num_fed: int
-    next_id: int
     # Ids chosen, as far as the host knows them.
     chosen: list[int]
 
@@ -69,12 +64,10 @@ class Engine:
 
     Args:
         runner: a model with its slots.
-        plan: which ids may stand where.
-        device: where the runner's logits are.
     """
 
-    def __init__(self, runner: Runner | LaunchRunner, plan: IdPlan, *, device: torch.device | str = "cpu") -> None:
-        self.runner, self.plan, self.device = runner, plan, device
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
         self.slots: list[_Slot] = []
         self.num_joined = 0
         self.prefill_s = self.decode_s = 0.0
@@ -83,8 +76,8 @@ class Engine:
     @property
     def cache(self) -> KVCache:
         """Of a Cube decoder."""
-        cache = getattr(self.runner, "cache", None)
-        assert isinstance(cache, KVCache), f"{type(self.runner).__name__} has a cache of another kind"
+        cache = self.runner.cache
+        assert cache is not None, "this model has a cache of another kind"
         return cache
 
     def step_bytes(self, num_slots: int, num_tokens: int) -> tuple[int, int]:
@@ -93,7 +86,6 @@ class Engine:
         Args:
             num_slots: slots in use, each of which holds `num_tokens` ids.
         """
-        assert isinstance(self.runner, CubeRunner | LaunchRunner), "a Helix runner counts its own"
         rows, itemsize = num_slots * self.runner.copies, self.cache.keys[0].element_size()
         return self.runner.weight_bytes, cache_bytes(self.cache.spec, rows, num_tokens, itemsize)
 
@@ -113,17 +105,13 @@ class Engine:
             raise InputError(f"all {self.runner.num_slots} slots are in use; wait for one, or give the engine more")
         if request.sampling.guidance_scale > 0 and self.runner.copies == 1:
             raise InputError("guidance needs an engine that was started with it; set guidance to 0")
-        check_request(request, self.plan, self.runner.max_tokens)
+        check_request(request, self.runner.num_ids, self.runner.max_tokens)
         started = time.perf_counter()
-        first = -1
         with device_faults("taking in a prompt"):
-            if isinstance(self.runner, LaunchRunner):
-                self.runner.start(len(self.slots), request)
-            else:
-                first = self.runner.start(len(self.slots), request.prompt)
+            self.runner.start(len(self.slots), request)
         self.prefill_s += time.perf_counter() - started
         self.num_joined += 1
-        slot = _Slot(handle=self.num_joined, request=request, num_fed=0, next_id=first, chosen=[])
+        slot = _Slot(handle=self.num_joined, request=request, num_fed=0, chosen=[])
         self.slots.append(slot)
         return slot.handle
 
@@ -137,7 +125,7 @@ class Engine:
         started = time.perf_counter()
         before = sum(slot.num_fed for slot in self.slots)
         with self._device_faults():
-            done = self._launch(self.runner) if isinstance(self.runner, LaunchRunner) else self._step(self.runner)
+            done = self._launch()
         self.num_tokens += sum(slot.num_fed for slot in self.slots) - before
         # From the back, so that of requests that end together none has to be moved.
         for handle, result in reversed(done.items()):
@@ -145,21 +133,10 @@ class Engine:
         self.decode_s += time.perf_counter() - started
         return done
 
-    def _step(self, runner: Runner) -> dict[int, Result]:
-        ids = torch.tensor([slot.next_id for slot in self.slots], device=self.device)
-        logits = runner.step(ids, [slot.num_fed for slot in self.slots])
-        chosen, finite = self._choose(logits)
-        self.num_steps += 1
-        done = {}
-        for slot, value, sound in zip(self.slots, chosen.tolist(), finite.tolist(), strict=True):
-            slot.num_fed += 1
-            result = self._advance(slot, value, sound)
-            if result is not None:
-                done[slot.handle] = result
-        return done
-
-    def _launch(self, runner: LaunchRunner) -> dict[int, Result]:
-        count = runner.launch(len(self.slots), max(slot.request.num_tokens - slot.num_fed for slot in self.slots))
+    def _launch(self) -> dict[int, Result]:
+        limit = max(slot.request.num_tokens - slot.num_fed for slot in self.slots)
+        runner = self.runner
+        count = runner.launch(len(self.slots), limit)
         self.num_steps += count
         done = {}
         for index, slot in enumerate(self.slots):
@@ -171,10 +148,25 @@ class Engine:
                 or request.stop_ids
                 or runner.has_failed(index)
             ):
-                result = _read(runner, index, slot)
+                result = self._read(index, slot)
                 if result is not None:
                     done[slot.handle] = result
         return done
+
+    def _read(self, index: int, slot: _Slot) -> Result | None:
+        """Book what was chosen since; the result if the request is done."""
+        new, failed = self.runner.read(index, len(slot.chosen))
+        request = slot.request
+        if request.stop_ids:
+            stop = next((i for i, value in enumerate(new) if value in request.stop_ids), None)
+            if stop is not None:
+                slot.chosen += new[:stop]
+                return Result(ids=torch.tensor(slot.chosen, dtype=torch.int64), finish="stop")
+        slot.chosen += new
+        if failed:
+            return _failure(slot.chosen, failed - 1)
+        done = len(slot.chosen) == request.num_tokens
+        return Result(ids=torch.tensor(slot.chosen), finish="length") if done else None
 
     @torch.inference_mode()
     def leave(self, handle: int) -> None:
@@ -214,14 +206,13 @@ class Engine:
     def chosen(self, handle: int) -> list[int]:
         """Ids that a request has chosen so far; waits for the device where it chooses ahead of the host."""
         index, slot = next((i, slot) for i, slot in enumerate(self.slots) if slot.handle == handle)
-        if len(slot.chosen) == slot.num_fed or not isinstance(self.runner, LaunchRunner):
+        if len(slot.chosen) == slot.num_fed:
             return slot.chosen
         with device_faults("a decode step"):
-            return self.runner.read(index)[0]
+            return slot.chosen + self.runner.read(index, len(slot.chosen))[0]
 
     def seek(self, step: int) -> None:
         """Let all slots in use stand where `step` ids were chosen, whatever the cache holds: for measurements."""
-        assert isinstance(self.runner, CubeRunner | LaunchRunner), "the sequences of other runners cannot be made up"
         for index, slot in enumerate(self.slots):
             slot.num_fed, slot.chosen = step, [0] * step
             self.runner.seek(index, step)
@@ -273,52 +264,8 @@ class Engine:
             with device_faults("a decode step"):
                 self.runner.free(slots)
 
-    def _advance(self, slot: _Slot, value: int, sound: bool) -> Result | None:
-        """Book a chosen id; the result if that ends the request."""
-        step, request = len(slot.chosen), slot.request
-        if not sound:
-            return _failure(slot.chosen, step)
-        if request.forced is not None and int(request.forced[step]) >= 0:
-            value = int(request.forced[step])
-        finish = "stop" if value in request.stop_ids else ""
-        if not finish:
-            slot.chosen.append(value)
-            slot.next_id = value
-            finish = "length" if len(slot.chosen) == request.num_tokens else ""
-        return Result(ids=torch.tensor(slot.chosen), finish=finish) if finish else None
 
-    def _choose(self, logits_RV: Tensor) -> tuple[Tensor, Tensor]:
-        """Ids (A,), and whether each slot's logits were finite (A,)."""
-        steps = [len(slot.chosen) for slot in self.slots]
-        ranges = [self.plan.ranges[min(step, self.plan.num_steps - 1)] for step in steps]
-        low, high = min(a for a, _ in ranges), max(b for _, b in ranges)
-        bounds = torch.tensor(ranges, device=self.device) if len(set(ranges)) > 1 else None
-        weighed, sound = scores(logits_RV[:, low:high], self._gamma(steps), bounds, low)
-        configs = [slot.request.sampling for slot in self.slots]
-        if all(c.temperature == 0 for c in configs):
-            return weighed.argmax(dim=-1) + low, sound
-        ids = draw(
-            weighed,
-            keys_A=request_keys(configs).to(self.device),
-            steps_A=torch.tensor(steps),
-            temperature_A=torch.tensor([float(c.temperature) for c in configs], device=self.device),
-            top_p_A=torch.tensor([float(c.top_p) for c in configs], device=self.device),
-            first_id=low,
-        )
-        return ids, sound
-
-    def _gamma(self, steps: Sequence[int]) -> Tensor | None:
-        """Weight of each slot's guidance at its step, (A,); None where there are no rows for it."""
-        if self.runner.copies == 1:
-            return None
-        gamma = [
-            slot.request.sampling.guidance_scale * (slot.request.num_tokens - step) / slot.request.num_tokens
-            for slot, step in zip(self.slots, steps, strict=True)
-        ]
-        return torch.tensor(gamma, device=self.device)
-
-
-def check_request(request: Request, plan: IdPlan, max_tokens: int | None) -> None:
+def check_request(request: Request, num_ids: int, max_tokens: int | None) -> None:
     """Raise InputError unless a request asks for a number of ids, and fixes ids, that there are."""
     if request.num_tokens < 1 or (max_tokens is not None and request.num_tokens > max_tokens):
         most = "1 or more" if max_tokens is None else f"1 to {max_tokens}"
@@ -327,7 +274,7 @@ def check_request(request: Request, plan: IdPlan, max_tokens: int | None) -> Non
         return
     if len(request.forced) < request.num_tokens:
         raise InputError(f"{len(request.forced)} fixed ids for {request.num_tokens} tokens; give one per token, or −1")
-    largest, num_ids = int(request.forced.max()), max(high for _, high in plan.ranges)
+    largest = int(request.forced.max())
     if largest >= num_ids:
         raise InputError(f"id {largest} cannot be fixed; the ids of this model end at {num_ids - 1}")
 
@@ -335,17 +282,3 @@ def check_request(request: Request, plan: IdPlan, max_tokens: int | None) -> Non
 def _failure(chosen: list[int], step: int) -> Result:
     error = f"logits are not finite at step {step}; the weights are damaged or their format too coarse"
     return Result(ids=torch.tensor(chosen, dtype=torch.int64), finish="error", error=error)
-
-
-def _read(runner: LaunchRunner, index: int, slot: _Slot) -> Result | None:
-    """The result of a slot whose ids were chosen elsewhere, if it is done."""
-    before = len(slot.chosen)
-    slot.chosen, failed = runner.read(index)
-    stop_ids = slot.request.stop_ids
-    end = next((i for i, value in enumerate(slot.chosen[before:], before) if value in stop_ids), None)
-    if end is not None:
-        return Result(ids=torch.tensor(slot.chosen[:end], dtype=torch.int64), finish="stop")
-    if failed:
-        return _failure(slot.chosen, failed - 1)
-    done = len(slot.chosen) == slot.request.num_tokens
-    return Result(ids=torch.tensor(slot.chosen), finish="length") if done else None

@@ -53,6 +53,8 @@ class HelixRunner:
     copies = 1
     # `open` tells.
     max_tokens: int | None = None
+    # Its own kind is the decoder's.
+    cache = None
 
     def __init__(self, decoder: HelixDecoder, *, num_slots: int = 8, chunk: int = 512) -> None:
         self.decoder, self.num_slots, self.chunk = decoder, num_slots, chunk
@@ -63,6 +65,11 @@ class HelixRunner:
         self.bytes_sent = 0
         # Called with the logits (A, V) of each step.
         self.on_logits: Callable[[Tensor], None] | None = None
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of this rank; of routed experts a step reads fewer, see `HelixDecoder.read_bytes`."""
+        return self.decoder.weight_bytes
 
     def open(self, ids: Seq[int], num_tokens: int) -> Prefill | None:
         """Reserve the cache of a request; None while others hold it.
@@ -112,3 +119,6 @@ class HelixRunner:
 
     def forget(self, slot: int) -> None:
         """Nothing to do: a sequence reads its own tokens alone, never masked ones of others."""
+
+    def seek(self, slot: int, step: int) -> None:  # noqa: ARG002 - the interface
+        assert step == 0, "sequences of a pool cannot be made up"

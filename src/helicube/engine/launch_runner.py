@@ -63,6 +63,7 @@ class LaunchRunner:
         assert len(state.steps) == runner.num_slots, f"a state of {len(state.steps)} slots for {runner.num_slots}"
         self.runner, self.state, self.steps, self.steps_per_launch = runner, state, steps, steps_per_launch
         self.num_slots, self.copies, self.max_tokens = runner.num_slots, runner.copies, runner.max_tokens
+        self.num_ids = int(state.ranges.max())
         self.device = state.steps.device
         on_gpu = self.device.type == "cuda"
         self.reads_freely, self._weight_bytes = reads_freely, weight_bytes
@@ -113,13 +114,16 @@ class LaunchRunner:
         """Whether a slot's logits were not finite, as far as is known without waiting; may be its last occupant's."""
         return bool(self.failed[slot])
 
-    def read(self, slot: int) -> tuple[list[int], int]:
-        """Ids that a slot has chosen so far, and 1 + the step whose logits were not finite or 0. Waits."""
-        row = torch.cat([self.state.steps[slot, None], self.state.failed[slot, None], self.state.ids[slot]])
+    def read(self, slot: int, since: int) -> tuple[list[int], int]:
+        """Ids that a slot has chosen after the first `since`, and 1 + the step whose logits were not finite or 0.
+
+        Waits for what was launched.
+        """
+        row = torch.cat([self.state.steps[slot, None], self.state.failed[slot, None], self.state.ids[slot, since:]])
         steps, failed, *ids = row.tolist()
         if failed:
             self.forget(slot)
-        return ids[: failed - 1 if failed else max(steps, 0)], failed
+        return ids[: max(0, (failed - 1 if failed else steps) - since)], failed
 
     def move(self, source: int, target: int, length: int) -> None:
         """Move a slot's state, `length` ids fed, over another slot's; the source becomes free."""

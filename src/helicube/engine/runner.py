@@ -1,4 +1,4 @@
-"""What the engine asks of a model: to take prompts into slots, and to step the slots that are in use.
+"""What the engine asks of its slots, and what one that chooses ids on the host asks of a model.
 
 A slots in use (always the first A), C rows per slot (2 with guidance: conditioned, then unconditioned), V vocabulary.
 """
@@ -14,23 +14,54 @@ from torch import Tensor
 from helicube.engine.kv_cache import KVCache
 from helicube.engine.metrics import module_bytes
 from helicube.engine.prefix import Conditioning, PrefixFiller
+from helicube.engine.request import Request
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.nn.cache import CacheSpec
 
-__all__ = ["Conditioning", "CubeRunner", "Runner"]
+__all__ = ["Conditioning", "CubeRunner", "LogitsRunner", "Runner"]
 
 # Ids (R,) and positions (R,) of one new token per row, to logits (R, V).
 StepRows = Callable[[Tensor, Tensor], Tensor]
 
 
-class Runner(Protocol):
-    """A model with the state of its slots."""
+class Slots(Protocol):
+    """Slots of a model, of which the first are in use."""
 
     # Slots, and rows of logits per slot: 1, or 2 with guidance.
     num_slots: int
     copies: int
     # Ids that a request may choose at most; None where taking in its prompt tells.
     max_tokens: int | None
+
+    @property
+    def cache(self) -> KVCache | None:
+        """Of a Cube decoder; None where the model has a cache of another kind."""
+        ...
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of weights that a step reads."""
+        ...
+
+    def move(self, source: int, target: int, length: int) -> None:
+        """Move the last slot in use, `length` ids fed, over another one."""
+        ...
+
+    def free(self, slots: Sequence[int]) -> None:
+        """Give up the state of the last slots in use."""
+        ...
+
+    def forget(self, slot: int) -> None:
+        """Leave nothing in a slot that could reach its next request, where numbers were not finite."""
+        ...
+
+    def seek(self, slot: int, step: int) -> None:
+        """Stand where `step` ids were chosen, whatever the cache holds: for measurements."""
+        ...
+
+
+class LogitsRunner(Slots, Protocol):
+    """A model that gives logits; `HostRunner` chooses from them."""
 
     def start(self, slot: int, prompt: object) -> int:
         """Take a prompt into a slot; the id that is fed first."""
@@ -40,16 +71,29 @@ class Runner(Protocol):
         """Feed one id to each of the first A slots, which were fed `lengths` ids before; logits (A·C, V)."""
         ...
 
-    def move(self, source: int, target: int, length: int) -> None:
-        """Move a slot's state, `length` ids fed, over another slot's."""
+
+class Runner(Slots, Protocol):
+    """What the engine drives: slots in which ids are chosen, by the host or where the model runs."""
+
+    # One more than the largest id that may be chosen.
+    num_ids: int
+    # Looking at the ids waits for nothing, so that the engine does after every launch.
+    reads_freely: bool
+
+    def start(self, slot: int, request: Request) -> None:
+        """Take a request into the first free slot."""
         ...
 
-    def free(self, slots: Sequence[int]) -> None:
-        """Give up the state of the last slots in use."""
+    def launch(self, num_slots: int, limit: int) -> int:
+        """Steps, `limit` at most, that the slots in use make or are about to make."""
         ...
 
-    def forget(self, slot: int) -> None:
-        """Leave nothing in a slot that could reach its next request, where numbers were not finite."""
+    def has_failed(self, slot: int) -> bool:
+        """Whether a slot's logits were not finite, as far as is known without waiting."""
+        ...
+
+    def read(self, slot: int, since: int) -> tuple[list[int], int]:
+        """Ids that a slot has chosen after the first `since`, and 1 + the step whose logits were not finite or 0."""
         ...
 
 

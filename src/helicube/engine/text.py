@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from helicube.engine.engine import Engine
 from helicube.engine.faults import device_faults
 from helicube.engine.helix_runner import HelixRunner, Prefill
+from helicube.engine.host_runner import HostRunner
 from helicube.engine.request import IdPlan, Request
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import DecodeError
@@ -61,7 +62,7 @@ class TextEngine:
     def __init__(self, runner: HelixRunner) -> None:
         self.runner = runner
         plan = IdPlan(ranges=((0, runner.decoder.config.vocab_size),))
-        self.engine = Engine(runner, plan, device=runner.decoder.options.device)
+        self.engine = Engine(HostRunner(runner, plan, device=runner.decoder.options.device))
 
     def run(self, requests: Sequence[TextRequest], on_token: OnToken | None = None) -> list[TextResult]:
         """Decode all requests; one that fails does not disturb the others.
