@@ -45,7 +45,8 @@ def scores(
         ids = torch.arange(first_id, first_id + logits.shape[1], device=logits.device)
         logits = logits.masked_fill((ids < ranges_A2[:, :1]) | (ids >= ranges_A2[:, 1:]), -torch.inf)
     # An id that may not stand here is −∞ by right; a row is sound if the best of the others is finite.
-    return logits, torch.isfinite(logits.amax(dim=-1)) & ~logits.isnan().any(dim=-1)
+    # A maximum with NaN in it is NaN.
+    return logits, logits.amax(dim=-1).isfinite()
 
 
 def draw(
