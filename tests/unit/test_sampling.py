@@ -89,9 +89,9 @@ def test_scores_are_guided_masked_and_sound() -> None:
     # One NaN among numbers, wherever it stands, and even beside +∞.
     for at in range(5):
         for other in (0.0, torch.inf, -torch.inf):
-            row = torch.full((1, 5), other)
-            row[0, at] = torch.nan
-            assert not scores(row, None)[1]
+            bad = torch.full((1, 5), other)
+            bad[0, at] = torch.nan
+            assert not scores(bad, None)[1]
     # One row per request; nowhere a number.
     assert not scores(torch.full((1, 4), -torch.inf), None)[1]
     assert torch.equal(scores(logits[1:2].double(), None)[0], logits[1:2])
