@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,13 @@ from tiny import Words, tiny_weights
 
 from helicube.errors import InputError, MeshFileError
 from helicube.geometry.box_sample import BAND, POINTS, RESOLUTION, pool_mean, sample_in_box, unpack
-from helicube.pipelines.meshing import MeshOptions
-from helicube.pipelines.shape_model import DefaultModel
-from helicube.pipelines.tokenize import detokenize, read_ids, tokenize, write_ids
+from helicube.geometry.load import load_mesh
+from helicube.geometry.metrics import volume_iou
+from helicube.geometry.winding import occupancy_lattice
+from helicube.models.cube.lattice_code import Shape, box_ids, sizes_of_ids
+from helicube.pipelines.meshing import BOUND, MeshOptions, find_surface
+from helicube.pipelines.shape_model import DefaultModel, load_model
+from helicube.pipelines.tokenize import CELLS, detokenize, normalised, occupancies, read_ids, tokenize, write_ids
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +67,34 @@ def test_a_sheet_has_no_inside(model: DefaultModel, tmp_path: Path) -> None:
     path.write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3\nf 1 3 4\n")
     with pytest.raises(MeshFileError, match="encloses no volume"):
         tokenize(model, path)
+
+
+def test_the_iou_counts_what_box_ids_round_off() -> None:
+    box = trimesh.creation.box((1.0, 0.967, 0.967))
+    vertices, faces = box.vertices.astype(np.float32), box.faces
+    sizes = sizes_of_ids(box_ids(box.extents))
+    full = Shape(sizes=sizes, field=lambda points: np.float32(0.96) - np.abs(points).max(axis=1), colors=None)
+    true, mine = (1, 0.967, 0.967), (float(s) for s in sizes)
+    both = [(min(t, m), max(t, m)) for t, m in zip(true, mine, strict=True)]
+    expected = np.prod([low for low, _ in both]) / np.prod([high for _, high in both])
+    assert expected < 0.95, "a size on one of the levels shows nothing"
+    assert volume_iou(*occupancies(full, vertices, faces)) == pytest.approx(expected, abs=0.02)
+    exact = replace(full, sizes=np.array(true, dtype=np.float32))
+    assert volume_iou(*occupancies(exact, vertices, faces)) == 1
+
+
+def test_the_iou_is_that_of_the_mesh_that_the_ids_come_back_as(tmp_path: Path) -> None:
+    bundled = load_model()
+    path = tmp_path / "drum.ply"
+    trimesh.creation.cylinder(radius=0.5, height=1.6, sections=48).export(path)
+    tokenized = tokenize(bundled, path)
+    assert tokenized.volume_iou > 0.8
+    mesh = find_surface(bundled.decode(tokenized.ids), 128)
+    low, high = np.full(3, -BOUND), np.full(3, BOUND)
+    source = load_mesh(path)
+    truth = occupancy_lattice(normalised(source.vertices), source.faces, resolution=CELLS, low=low, high=high)
+    back = occupancy_lattice(mesh.vertices, mesh.faces, resolution=CELLS, low=low, high=high)
+    assert volume_iou(truth, back) == pytest.approx(tokenized.volume_iou, abs=0.01)
 
 
 def test_box_sample_of_a_box_fills_its_lattice_whatever_its_proportions() -> None:

@@ -18,7 +18,7 @@ from helicube.geometry.repair import repair
 from helicube.geometry.surface import SurfaceOptions, extract_surface
 from helicube.models.cube.lattice_code import Shape
 
-__all__ = ["MeshOptions", "build_mesh", "find_surface", "finish_mesh", "with_sizes"]
+__all__ = ["BOUND", "MeshOptions", "build_mesh", "find_surface", "finish_mesh", "with_sizes"]
 
 # Half size of the box that is searched for a surface, in box coordinates.
 BOUND = 1.05

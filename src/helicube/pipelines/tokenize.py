@@ -18,13 +18,14 @@ from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import sample_points, volume_iou
 from helicube.geometry.winding import box_lattice, occupancy_lattice
 from helicube.models.cube.lattice_code import Shape
-from helicube.pipelines.meshing import MeshOptions, build_mesh
+from helicube.pipelines.meshing import BOUND, MeshOptions, build_mesh
 from helicube.pipelines.shape_model import CubeModel, DefaultModel
 
-__all__ = ["Tokenized", "detokenize", "read_ids", "tokenize", "write_ids"]
+__all__ = ["Tokenized", "detokenize", "occupancies", "read_ids", "tokenize", "write_ids"]
 
-# Voxels along each side of the cube in which a round trip is compared.
+# Voxels along each side of the cube in which a round trip is compared, and points in one call of the field.
 CELLS = 128
+BATCH = 1 << 17
 GREY = np.array([200, 200, 200], dtype=np.uint8)
 
 
@@ -34,7 +35,7 @@ class Tokenized:
 
     # (n,) int64.
     ids: NDArray[np.int64]
-    # Volume IoU of the mesh with its round trip, at 128³ in true proportions.
+    # Volume IoU of the mesh with what these ids decode to, their box included (see `occupancies`).
     volume_iou: float
 
 
@@ -50,10 +51,7 @@ def tokenize(model: DefaultModel | CubeModel, path: Path) -> Tokenized:
         ids = _cube_ids(model, vertices, loaded)
     else:
         ids = _lattice_ids(model, vertices, loaded, path)
-    low, high = np.full(3, -1.0), np.full(3, 1.0)
-    truth = occupancy_lattice(vertices, loaded.faces, resolution=CELLS, low=low, high=high)
-    extents = vertices.max(axis=0) - vertices.min(axis=0)
-    mine = occupied(model.decode(ids), extents if isinstance(model, DefaultModel) else np.full(3, 2 * EXTENT))
+    truth, mine = occupancies(model.decode(ids), vertices, loaded.faces)
     return Tokenized(ids=ids, volume_iou=volume_iou(truth, mine))
 
 
@@ -86,13 +84,22 @@ def _cube_ids(model: CubeModel, vertices: NDArray[np.float32], loaded: LoadedMes
     return np.asarray(ids[0].cpu().numpy())
 
 
-def occupied(shape: Shape, extents: NDArray[np.floating]) -> NDArray[np.bool_]:
-    """Occupancy of a decoded shape, whose box has these extents, at the voxel centres of [−1, 1]³."""
-    boxed = box_lattice(CELLS, np.full(3, -1.0), np.full(3, 1.0)) / extents * (2 * EXTENT)  # (R, R, R, 3)
-    within = (np.abs(boxed) <= 1).all(axis=-1)
-    result = np.zeros(within.shape, dtype=np.bool_)
-    result[within] = shape.field(boxed[within].astype(np.float32)) > 0
-    return result
+def occupancies(
+    shape: Shape, vertices: NDArray[np.float32], faces: NDArray[np.integer]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """A mesh and a decoded shape, each longest side at ±0.96, at the same voxel centres; (R, R, R) bool each.
+
+    The lattice is the cube that holds whatever meshing can find of the shape, ±BOUND.
+    """
+    low, high = np.full(3, -BOUND), np.full(3, BOUND)
+    truth = occupancy_lattice(normalised(vertices), faces, resolution=CELLS, low=low, high=high)
+    boxed = box_lattice(CELLS, low, high) / shape.sizes  # (R, R, R, 3)
+    within = (np.abs(boxed) < BOUND).all(axis=-1)
+    points = boxed[within].astype(np.float32)  # (n, 3)
+    logits = [shape.field(points[start : start + BATCH]) for start in range(0, len(points), BATCH)]
+    mine = np.zeros(within.shape, dtype=np.bool_)
+    mine[within] = np.concatenate(logits) > 0
+    return truth, mine
 
 
 def detokenize(model: DefaultModel | CubeModel, ids: NDArray[np.int64], options: MeshOptions) -> Mesh:

@@ -1,4 +1,4 @@
-"""How well the tokenizer keeps unseen objects: volume and surface IoU at 128³, by class."""
+"""How well the tokenizer keeps unseen objects: volume and surface IoU of the round trip at 128³, by class."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ from rich.progress import track
 
 from helicube.geometry.box_sample import pool_mean, sample_in_box, unpack
 from helicube.geometry.metrics import surface_iou, volume_iou
-from helicube.geometry.winding import occupancy_lattice
 from helicube.models.cube.lattice_code import LatticeCode
-from helicube.pipelines.tokenize import CELLS, occupied
+from helicube.pipelines.tokenize import occupancies
 from helicube.train.objects import TrainingObject
 
 __all__ = ["RoundTrip", "round_trips", "summarise"]
-
-# The lattice holds the object in its true proportions, longest side ±0.96.
-LOW, HIGH = np.full(3, -1.0), np.full(3, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +49,7 @@ def round_trip(code: LatticeCode, source: TrainingObject) -> RoundTrip | None:
     filled = pool_mean(unpack(sample.bits), code.shape.config.input_cells)
     ids = code.encode(filled, sample.extents, points, sample.colors)
     shape = code.decode(ids)
-    truth = occupancy_lattice(source.vertices, source.faces, resolution=CELLS, low=LOW, high=HIGH)
-    mine = occupied(shape, sample.extents)
+    truth, mine = occupancies(shape, source.vertices, source.faces)
     seen = shape.colors(points) if shape.colors is not None else np.zeros_like(sample.colors)
     return RoundTrip(
         id=source.id,
