@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -209,6 +210,25 @@ def test_the_engine_decodes_whatever_gives_logits() -> None:
     assert (result.finish, result.ids.tolist()) == ("stop", [0, 1, 3])
     with pytest.raises(AssertionError, match="a cache of another kind"):
         assert engine.cache
+
+
+def test_a_hook_is_entered_around_every_step_and_nothing_else() -> None:
+    decoder = make_decoder()
+    requests = [Request(prompt=p, num_tokens=n) for p, n in zip(make_prompts(decoder, 3), (2, 5, 3), strict=True)]
+    engine = make_engine(decoder, 2)
+    expected = ids_of(engine, requests)
+    seen: list[tuple[str, int]] = []
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        seen.append(("enter", engine.num_steps))
+        yield
+        seen.append(("exit", engine.num_steps))
+
+    engine.around_step = around
+    assert ids_of(engine, requests) == expected
+    assert seen == [pair for step in range(engine.num_steps) for pair in (("enter", step), ("exit", step + 1))]
+    assert engine.num_steps == 5
 
 
 def test_the_bundled_layout_decodes_with_many_ranges() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -72,6 +72,8 @@ class Engine:
         self.num_joined = 0
         self.prefill_s = self.decode_s = 0.0
         self.num_steps = self.num_tokens = 0
+        # Entered around each step, by whoever measures.
+        self.around_step: Callable[[], AbstractContextManager[object]] = nullcontext
 
     @property
     def cache(self) -> KVCache:
@@ -122,6 +124,10 @@ class Engine:
         Raises:
             DeviceError: the device failed; all slots are free.
         """
+        with self.around_step():
+            return self._step()
+
+    def _step(self) -> dict[int, Result]:
         started = time.perf_counter()
         before = sum(slot.num_fed for slot in self.slots)
         with self._device_faults():

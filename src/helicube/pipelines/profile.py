@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -96,21 +98,19 @@ def profile_prompt(pipeline: TextToShape, prompt: str, *, trace: Path | None = N
     device = pipeline.model.decoder.device
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device.type == "cuda" else [])
     engine = pipeline.engine(1, guided=True)
-    plain_step, steps = engine.step, []
+    steps: list[float] = []
 
-    def marked_step() -> object:
+    @contextmanager
+    def marked() -> Iterator[None]:
         started = time.perf_counter()
         with torch.profiler.record_function(STEP):
-            done = plain_step()
+            yield
         steps.append(time.perf_counter() - started)
-        return done
 
-    engine.step = marked_step  # type: ignore[method-assign, assignment]
-    try:
-        with profile(activities=activities) as profiler:
-            pipeline.generate_many([prompt], configs, options=options)
-    finally:
-        engine.step = plain_step  # type: ignore[method-assign]
+    # The pipeline was made here, so nobody else steps this engine.
+    engine.around_step = marked
+    with profile(activities=activities) as profiler:
+        pipeline.generate_many([prompt], configs, options=options)
     if trace is not None:
         partial = trace.with_name(trace.name + ".partial.json")
         profiler.export_chrome_trace(str(partial))
