@@ -80,7 +80,11 @@ def main() -> None:
         silence_stdout()
         sys.exit(141)
     except OSError as error:
-        # What commands do with files they turn into errors of their own; what is left is the terminal or pipe.
+        if error.filename is not None:
+            # A file that a command asked for and did not check.
+            click.echo(f"error: {error.filename}: {error.strerror}; check the name and the permissions", err=True)
+            sys.exit(1)
+        # Without a name it is the terminal or pipe, or a fault of ours.
         if error.errno not in {errno.ENOSPC, errno.EIO, errno.EBADF}:
             raise
         silence_stdout()

@@ -24,10 +24,11 @@ def command(
 ) -> None:
     """Show MESH (GLB, glTF, OBJ, STL or PLY) as a picture, without a display or a GPU."""
     from helicube.geometry.load import load_mesh
-    from helicube.geometry.pictures import picture
+    from helicube.geometry.pictures import check_picture, picture
     from helicube.geometry.render import RenderOptions, parse_background
 
     options = RenderOptions(
         size=size, azimuth_deg=azimuth, elevation_deg=elevation, background=parse_background(background)
     )
+    check_picture(output, options)
     click.echo(picture(load_mesh(mesh).to_mesh(), output, options, frames=frames))

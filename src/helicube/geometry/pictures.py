@@ -12,11 +12,11 @@ import PIL.Image
 from PIL import ImageDraw, ImageFont
 
 from helicube.errors import InputError
-from helicube.geometry.files import write_files
+from helicube.geometry.files import unwritable, write_files
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.render import Image, RenderOptions, render, turntable
 
-__all__ = ["contact_sheet", "encode_gif", "encode_png", "picture"]
+__all__ = ["check_picture", "contact_sheet", "encode_gif", "encode_png", "picture"]
 
 INK = (60, 60, 66)
 
@@ -36,21 +36,31 @@ def picture(
         frames, seconds: of a GIF.
 
     Raises:
-        InputError: another ending, or a transparent GIF.
+        InputError: see `check_picture`.
         MissingExtraError: Embree is not installed.
     """
     path, options = Path(path), options or RenderOptions()
-    match path.suffix.lower():
-        case ".png":
-            data = encode_png(render(mesh, options))
-        case ".gif":
-            if options.background is None:
-                raise InputError("a GIF cannot be half transparent; choose a background, or write a .png")
-            data = encode_gif(turntable(mesh, options, frames=frames), frame_ms=round(1000 * seconds / frames))
-        case _:
-            raise InputError(f"cannot write the picture {path}: the ending must be .png, or .gif for a turntable")
+    check_picture(path, options)
+    if path.suffix.lower() == ".png":
+        data = encode_png(render(mesh, options))
+    else:
+        data = encode_gif(turntable(mesh, options, frames=frames), frame_ms=round(1000 * seconds / frames))
     write_files({path: data})
     return path
+
+
+def check_picture(path: Path, options: RenderOptions) -> None:
+    """Find out before anything is rendered whether the picture could be written.
+
+    Raises:
+        InputError: another ending than .png and .gif, a transparent GIF, or a place that cannot be written.
+    """
+    if path.suffix.lower() not in {".png", ".gif"}:
+        raise InputError(f"cannot write the picture {path}: the ending must be .png, or .gif for a turntable")
+    if path.suffix.lower() == ".gif" and options.background is None:
+        raise InputError("a GIF cannot be half transparent; choose a background, or write a .png")
+    if why := unwritable(path):
+        raise InputError(f"cannot write the picture {path}: {why}")
 
 
 def encode_png(image: Image) -> bytes:

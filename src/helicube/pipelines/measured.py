@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from helicube.errors import InputError
-from helicube.geometry.files import unwritable
+from helicube.geometry.files import unwritable, whole_file
 
 __all__ = ["check_output", "machine", "write_measured"]
 
@@ -40,7 +40,10 @@ def check_output(path: Path | None) -> None:
 
 
 def write_measured(content: Mapping[str, Any], path: Path) -> None:
-    """Content with the machine, as JSON, whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps({"machine": machine(), **content}, indent=1) + "\n", encoding="utf-8")
-    partial.replace(path)
+    """Content with the machine, as JSON, whole or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    with whole_file(path) as passing:
+        passing.write_text(json.dumps({"machine": machine(), **content}, indent=1) + "\n", encoding="utf-8")

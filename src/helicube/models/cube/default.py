@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
-from helicube.errors import CheckpointError
+from helicube.errors import CheckpointError, InputError
+from helicube.geometry.files import whole_file
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice import LatticeConfig
 from helicube.models.cube.lattice_code import LatticeCode
@@ -55,17 +56,25 @@ def save_default(weights: DefaultWeights, folder: Path, dtype: torch.dtype = tor
 
     Args:
         dtype: of tensors that are not quantised; a decoder whose matrices are (see `formats.hold_matrices`) keeps them.
+
+    Raises:
+        InputError: the file cannot be written.
     """
     tensors = {f"code.{name}": t for name, t in weights.code.state_dict().items()}
     tensors |= {f"decoder.{name}": t for name, t in weights.decoder.state_dict().items()}
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / "model.partial"
     quantized = quantized_names(tensors)
     form = module_format(weights.decoder.lm_head) if quantized else str(dtype).removeprefix("torch.")
     metadata = {"format": FORMAT, "config": json.dumps(asdict(weights.config)), "weights": form}
     stored = {name: (t if name in quantized else t.to(dtype)).contiguous() for name, t in tensors.items()}
-    save_file(stored, partial, metadata=metadata)
-    return partial.replace(folder / MODEL_FILE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {folder}: {error.strerror}; choose another") from None
+    path = folder / MODEL_FILE
+    with whole_file(path) as passing:
+        # Not save_file: what it raises for a full disk is no OSError, and its files are for their owner alone.
+        passing.write_bytes(save(stored, metadata=metadata))
+    return path
 
 
 def load_default(folder: Path = BUNDLED_WEIGHTS, dtype: torch.dtype = torch.float32) -> DefaultWeights:
