@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 import torch
@@ -19,8 +16,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 
 from helicube.errors import InputError
+from helicube.pipelines.shape_model import check_device
+from helicube.train.metrics_log import add_row, drop_rows_after
 from helicube.train.optimizers import OptimizerKind, Optimizers
-from helicube.train.plots import plot_metrics
+from helicube.train.state_file import STATE_FILE, check_same_run, read_state
+from helicube.train.stopping import Stop, stopping_between_steps
 
 __all__ = ["LoopConfig", "Task", "train"]
 
@@ -50,6 +50,22 @@ class LoopConfig:
     seed: int = 0
     device: str = "cpu"
 
+    def __post_init__(self) -> None:
+        """Check every field.
+
+        Raises:
+            InputError: one is out of range.
+            DeviceError: there is no such device.
+        """
+        for name, lowest in (("steps", 1), ("eval_every", 1), ("seed", 0), ("warmup", 0)):
+            if (value := getattr(self, name)) < lowest:
+                raise InputError(f"{name}={value} must be at least {lowest}; give a larger --{name.replace('_', '-')}")
+        if not (self.lr > 0 and math.isfinite(self.lr)):
+            raise InputError(f"lr={self.lr} must be above zero and finite; give another --lr")
+        if self.optimizer not in get_args(OptimizerKind):
+            raise InputError(f"optimizer={self.optimizer!r} must be one of {', '.join(get_args(OptimizerKind))}")
+        check_device(self.device)
+
 
 class Task(Protocol):
     """What is trained."""
@@ -72,10 +88,6 @@ class Task(Protocol):
         ...
 
 
-class Stop(Exception):  # noqa: N818 - a request, not an error
-    """SIGTERM or Ctrl-C arrived."""
-
-
 def learning_rate(config: LoopConfig, step: int) -> float:
     """Linear warm-up, constant, then linear decay to zero."""
     warm = min(1.0, (step + 1) / max(1, config.warmup))
@@ -90,10 +102,20 @@ class Run:
         self.task, self.config = task, config
         self.step = 0
         self.seconds = 0.0
+        # Moving averages of what steps log.
+        self.recent: dict[str, float] = {}
+        # The step that state.pt stands at.
+        self.saved_step = 0
         self.optimizer = Optimizers(task.model, config.optimizer, lr=config.lr, weight_decay=config.weight_decay)
         self.average = copy.deepcopy(task.model).eval().requires_grad_(False)
 
-    def advance(self) -> dict[str, float]:
+    def advance(self, *, save_first: bool = False) -> None:
+        """One step.
+
+        Args:
+            save_first: save the weights as they are before the step, once their loss is known to be finite: a run
+                that diverges is resumed from weights that had not.
+        """
         rng = np.random.default_rng((self.config.seed, self.step))
         torch.manual_seed(int(rng.integers(2**62)))
         self.optimizer.set_lr(learning_rate(self.config, self.step))
@@ -103,14 +125,24 @@ class Run:
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.task.model.parameters(), self.config.grad_clip)
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise InputError(f"loss is {value} at step {self.step}; lower --lr (now {self.config.lr:g}) and resume")
+        logged = {"loss": float(loss.detach()), "grad_norm": float(norm), **logged}
+        self._check_finite(logged["loss"], logged["grad_norm"])
+        if save_first:
+            self.save()
         self.optimizer.step()
         self._follow()
         self.step += 1
         self.seconds += time.perf_counter() - started
-        return {"loss": value, "grad_norm": float(norm), **logged}
+        for key, value in logged.items():
+            self.recent[key] = value if key not in self.recent else 0.98 * self.recent[key] + 0.02 * value
+
+    def _check_finite(self, loss: float, grad_norm: float) -> None:
+        if not (math.isfinite(loss) and math.isfinite(grad_norm)):
+            what = f"the gradient is {grad_norm}" if math.isfinite(loss) else f"loss is {loss}"
+            raise InputError(
+                f"{what} at step {self.step}; lower --lr (now {self.config.lr:g}): "
+                f"the same command goes on from step {self.saved_step}"
+            )
 
     @torch.no_grad()
     def _follow(self) -> None:
@@ -122,57 +154,56 @@ class Run:
         for average, current in zip(self.average.buffers(), self.task.model.buffers(), strict=True):
             average.copy_(current)
 
+    def describe(self) -> dict[str, Any]:
+        """The task, and what of the loop may not change on the way; steps and learning rate may."""
+        c = self.config
+        loop = {"optimizer": c.optimizer, "seed": c.seed, "weight_decay": c.weight_decay, "grad_clip": c.grad_clip}
+        return self.task.describe() | {"loop": {**loop, "ema": c.ema}}
+
     def save(self) -> None:
         state = {
-            "description": self.task.describe(),
+            "description": self.describe(),
             "step": self.step,
+            "steps": self.config.steps,
             "seconds": self.seconds,
+            "recent": self.recent,
             "model": self.task.model.state_dict(),
             "average": self.average.state_dict(),
             "optimizer": self.optimizer.state_dict(),
         }
         partial = self.config.out / "state.partial"
         torch.save(state, partial)
-        partial.replace(self.config.out / "state.pt")
+        partial.replace(self.config.out / STATE_FILE)
+        self.saved_step = self.step
 
-    def resume(self) -> bool:
-        path = self.config.out / "state.pt"
-        if not path.exists():
-            return False
-        state = torch.load(path, map_location=self.config.device, weights_only=True)
-        mine = self.task.describe()
-        if state["description"] != mine:
-            theirs = state["description"]
-            differ = ", ".join(sorted(k for k in mine.keys() | theirs.keys() if mine.get(k) != theirs.get(k)))
-            raise InputError(f"{path} was trained with other settings ({differ}); give the same, or another --out")
-        self.task.model.load_state_dict(state["model"])
-        self.average.load_state_dict(state["average"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.step, self.seconds = state["step"], state["seconds"]
-        return True
-
-
-@contextmanager
-def stopping_cleanly() -> Iterator[None]:
-    """Turn SIGTERM into Stop, as Ctrl-C is KeyboardInterrupt."""
-
-    def raise_stop(*_: object) -> None:
-        raise Stop
-
-    before = signal.signal(signal.SIGTERM, raise_stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    def resume(self) -> None:
+        """Go on from `state.pt`, if there is one."""
+        path = self.config.out / STATE_FILE
+        if path.exists():
+            state = read_state(path, self.config.device)
+            check_same_run(path, state["description"], self.describe())
+            self.task.model.load_state_dict(state["model"])
+            self.average.load_state_dict(state["average"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.step, self.seconds = state["step"], state["seconds"]
+            # States of before it was kept start their averages anew.
+            self.recent = dict(state.get("recent", {}))
+            self.saved_step = self.step
+        drop_rows_after(self.config.out, self.step)
 
 
 def train(task: Task, config: LoopConfig) -> nn.Module:
     """Train to `config.steps`, resuming from `config.out`; the averaged weights.
 
-    A run that is interrupted writes its state first; started again with the same settings, it goes on where it stood.
+    A run that is interrupted finishes its step and writes its state; started again with the same settings, it ends
+    with the weights that it would have had without the interruption. The learning rate and the number of steps may be
+    others from there on.
 
     Raises:
-        InputError: the folder holds a run with other settings, or the loss is not finite.
+        InputError: the folder holds a run with other settings; or the loss is not finite, and the state is the last
+            one that was saved before.
+        CheckpointError: its state is damaged.
+        SystemExit: interrupted, with 130.
     """
     config.out.mkdir(parents=True, exist_ok=True)
     # Subnormal activations make steps up to eight times slower on x86.
@@ -180,32 +211,25 @@ def train(task: Task, config: LoopConfig) -> nn.Module:
     run = Run(task, config)
     run.resume()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with stopping_cleanly(), Progress(*columns) as progress:
+    with stopping_between_steps() as stop, Progress(*columns) as progress:
         bar = progress.add_task("training", total=config.steps, completed=run.step)
-        try:
-            _advance_all(run, lambda text: progress.update(bar, completed=run.step, description=text))
-        except (KeyboardInterrupt, Stop):
+        _advance_all(run, stop, lambda text: progress.update(bar, completed=run.step, description=text))
+        if run.step < config.steps:
             progress.console.print(f"interrupted at step {run.step}; the same command goes on from here")
-            raise SystemExit(130) from None
-        finally:
-            run.save()
+            raise SystemExit(130)
     return run.average
 
 
-def _advance_all(run: Run, show: Any) -> None:
+def _advance_all(run: Run, stop: Stop, show: Callable[[str], None]) -> None:
     config, saved = run.config, time.monotonic()
-    recent: dict[str, float] = {}
-    while run.step < config.steps:
-        logged = run.advance()
-        for key, value in logged.items():
-            recent[key] = value if key not in recent else 0.98 * recent[key] + 0.02 * value
+    while run.step < config.steps and not stop.is_asked:
+        is_due = time.monotonic() - saved > config.save_every_s
+        run.advance(save_first=is_due)
+        saved = time.monotonic() if is_due else saved
         if run.step % 10 == 0:
-            show(f"loss {recent['loss']:.4f}")
+            show(f"loss {run.recent['loss']:.4f}")
         if run.step % config.eval_every == 0 or run.step == config.steps:
-            row = {"step": run.step, "seconds": round(run.seconds, 1), **recent, **run.task.evaluate(run.average)}
-            with (config.out / "metrics.jsonl").open("a", encoding="utf-8") as log:
-                log.write(json.dumps(row) + "\n")
-            plot_metrics(config.out)
-        if time.monotonic() - saved > config.save_every_s:
-            run.save()
-            saved = time.monotonic()
+            found = run.task.evaluate(run.average)
+            add_row(config.out, {"step": run.step, "seconds": round(run.seconds, 1), **run.recent, **found})
+    if run.step > run.saved_step:
+        run.save()

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from helicube.errors import InputError
 from helicube.train.muon import Muon
 
 __all__ = ["OptimizerKind", "Optimizers"]
@@ -26,6 +27,7 @@ class Optimizers:
     """
 
     def __init__(self, model: nn.Module, kind: OptimizerKind, *, lr: float, weight_decay: float) -> None:
+        self.kind = kind
         tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
         tables |= {id(m.weight) for name, m in model.named_modules() if name.endswith("head") and hasattr(m, "weight")}
         matrices = [p for p in model.parameters() if p.dim() >= 2]
@@ -57,7 +59,18 @@ class Optimizers:
         return [part.state_dict() for part in self.parts]
 
     def load_state_dict(self, states: list[dict[str, Any]] | dict[str, Any]) -> None:
+        """Take what `state_dict` gave.
+
+        Raises:
+            InputError: it is of another optimiser, or of one for other weights.
+        """
         # Checkpoints of before there were two hold a single state.
         states = [states] if isinstance(states, dict) else states
-        for part, state in zip(self.parts, states, strict=True):
-            part.load_state_dict(state)
+        try:
+            for part, state in zip(self.parts, states, strict=True):
+                part.load_state_dict(state)
+        except ValueError:
+            raise InputError(
+                f"the saved state is not one of --optimizer {self.kind}; give the one that the run began with, "
+                "or another --out"
+            ) from None

@@ -1,0 +1,41 @@
+"""The rows of a run's `metrics.jsonl`, one for each evaluation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from helicube.train.plots import plot_metrics
+
+__all__ = ["add_row", "drop_rows_after"]
+
+LOG_FILE = "metrics.jsonl"
+
+
+def add_row(folder: Path, row: dict[str, Any]) -> None:
+    """Append a row and draw the plot anew."""
+    with (folder / LOG_FILE).open("a", encoding="utf-8") as log:
+        log.write(json.dumps(row) + "\n")
+    plot_metrics(folder)
+
+
+def drop_rows_after(folder: Path, step: int) -> None:
+    """Take out rows of later steps: a run that was killed does these again, and would write them twice."""
+    log = folder / LOG_FILE
+    if not log.is_file():
+        return
+    lines = log.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if _step_of(line) <= step]
+    if kept != lines:
+        partial = log.with_suffix(".partial")
+        partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        partial.replace(log)
+
+
+def _step_of(line: str) -> float:
+    # A line cut short by a full disk or a power cut is of no step.
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
