@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from tiny import tiny_weights
 from torch import Tensor
 
 from helicube.errors import CheckpointError
-from helicube.models.cube.checkpoint import PUBLISHED, load_cube
+from helicube.models.cube.checkpoint import PUBLISHED, cube_configs, load_cube
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.default import default_config, load_default, save_default
 from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
 
 DECODER = {"n_layer": 2, "n_single_layer": 1, "n_head": 2, "n_embd": 16, "shape_model_vocab_size": 20,
@@ -94,13 +97,73 @@ def test_missing_file_configuration_and_version(folder: Path) -> None:
         load_cube(folder / "nowhere", version="v0.5")
 
 
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        ("gpt_model", 3, "gpt_model in .*is 3, not a table"),
+        ("shape_model", [1], "not a table"),
+        ("gpt_model", {"n_layer": "23"}, "n_layer = '23'; it must be a whole number above 0"),
+        ("gpt_model", {"n_layer": True}, "n_layer = True"),
+        ("gpt_model", {"n_head": 0}, "n_head = 0; it must be a whole number above 0"),
+        ("gpt_model", {"n_head": 3}, "n_embd = 16, which n_head = 3 does not divide"),
+        ("gpt_model", {"num_positions": -1}, "num_positions = -1; it must be a whole number, 0 or more"),
+        ("gpt_model", {"rope_theta": float("nan")}, "rope_theta = nan; it must be a number above 0"),
+        ("gpt_model", {"bias": 1}, "bias = 1; it must be true or false"),
+        ("gpt_model", {"n_layers": 2}, "unknown settings n_layers; known are bias, "),
+        ("shape_model", {"encoder_cross_attention_levels": ["0"]}, "it must be a list of whole numbers"),
+        ("shape_model", {"encoder_with_cls_token": "no"}, "encoder_with_cls_token = 'no'; it must be true or false"),
+    ],
+)  # fmt: skip
+def test_configurations_with_wrong_values_are_named(folder: Path, part: str, change: object, words: str) -> None:
+    path = folder / "config.json"
+    raw = json.loads(path.read_text())
+    raw[part] = {**raw[part], **change} if isinstance(change, dict) else change
+    path.write_text(json.dumps(raw))
+    with pytest.raises(CheckpointError, match=words) as caught:
+        load_cube(folder)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_whether_the_encoder_has_one_more_query_is_read(folder: Path) -> None:
+    path = folder / "config.json"
+    raw = json.loads(path.read_text())
+    raw["shape_model"]["encoder_with_cls_token"] = False
+    raw["gpt_model"]["use_pooled_text_embed"] = True
+    path.write_text(json.dumps(raw))
+    assert not cube_configs(folder, None)[1].encoder_with_cls_token
+    with pytest.raises(CheckpointError, match=r"encoder\.query \(6, 16\) instead of \(5, 16\)"):
+        load_cube(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"shape": 3}, "the shape part of .*is 3, not a table"),
+        ({"decoder": {"n_head": 0}}, "n_head = 0"),
+        ({"color": {"merge": 2.5}}, r"merge = 2\.5"),
+        ({"num_text": "40"}, "num_text = '40'"),
+    ],
+)
+def test_the_default_models_configuration_is_read_as_strictly(
+    change: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    path = save_default(tiny_weights(), tmp_path)
+    assert default_config(tmp_path) == tiny_weights().config
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata()
+    config = json.dumps({**json.loads(metadata["config"]), **change})
+    save_file(load_file(path), path, metadata={**metadata, "config": config})
+    with pytest.raises(CheckpointError, match=words) as caught:
+        load_default(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
 def test_published_sizes() -> None:
     with torch.device("meta"):
         decoder = CubeDecoder(PUBLISHED["v0.5"][0])
-    block = decoder.transformer.dual_blocks[0]
     count = sum(p.numel() for name, p in decoder.named_parameters() if "pre_c" not in name and "post_2" not in name)
     outside = sum(p.numel() for p in (*decoder.text_proj.parameters(), *decoder.shape_proj.parameters()))
     # The shape stream reads 0.93 G parameters a step: everything of it but the token table.
     read = count - outside - decoder.transformer.wte.weight.numel()
     assert read == pytest.approx(0.93e9, rel=0.01)
-    assert block is not None

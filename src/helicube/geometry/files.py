@@ -49,7 +49,7 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
     try:
         with contextlib.ExitStack() as stack:
             # What is entered last is moved first.
-            passing = {path: stack.enter_context(_passing(path)) for path in reversed(contents)}
+            passing = {path: stack.enter_context(_passing(path)) for path in reversed(list(contents))}
             for path, data in contents.items():
                 passing[path].write_bytes(data)
     except OSError as error:

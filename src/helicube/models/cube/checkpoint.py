@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from helicube.errors import CheckpointError
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.stored_config import read_config
 from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
 from helicube.nn.linear import adopt, quantized_names
 
@@ -31,9 +32,8 @@ PUBLISHED: Mapping[str, tuple[DecoderConfig, TokenizerConfig]] = {
 }
 
 # Keys of the published configuration that do not change the architecture as we run it.
-IGNORED_KEYS = {"use_pooled_text_embed", "encoder_with_cls_token"}
+IGNORED_KEYS = frozenset({"use_pooled_text_embed"})
 
-Config = TypeVar("Config", DecoderConfig, TokenizerConfig)
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -86,16 +86,10 @@ def cube_configs(folder: Path, version: str | None) -> tuple[DecoderConfig, Toke
         decoder, tokenizer = raw["gpt_model"], raw["shape_model"]
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} is not a configuration with gpt_model and shape_model: {error}") from None
-    return _config(DecoderConfig, decoder, path), _config(TokenizerConfig, tokenizer, path)
-
-
-def _config(kind: type[Config], raw: dict[str, Any], path: Path) -> Config:
-    known = {field.name for field in fields(kind)}
-    unknown = sorted(raw.keys() - known - IGNORED_KEYS)
-    if unknown:
-        raise CheckpointError(f"{path}: unknown keys {', '.join(unknown)}; known are {', '.join(sorted(known))}")
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items() if k in known}
-    return kind(**values)
+    return (
+        read_config(DecoderConfig, decoder, f"gpt_model in {path}", ignored=IGNORED_KEYS),
+        read_config(TokenizerConfig, tokenizer, f"shape_model in {path}", ignored=IGNORED_KEYS),
+    )
 
 
 def load_tensors(kind: type[Model], config: Any, path: Path, dtype: torch.dtype, device: torch.device | str) -> Model:

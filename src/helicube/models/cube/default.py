@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -18,6 +17,7 @@ from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice import LatticeConfig
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig
+from helicube.models.cube.stored_config import read_config
 from helicube.nn.linear import adopt, module_format, quantized_names
 
 __all__ = ["BUNDLED_WEIGHTS", "DefaultConfig", "DefaultWeights", "default_config", "load_default", "save_default"]
@@ -25,8 +25,6 @@ __all__ = ["BUNDLED_WEIGHTS", "DefaultConfig", "DefaultWeights", "default_config
 BUNDLED_WEIGHTS = Path(__file__).resolve().parents[2] / "weights"
 FORMAT = "helicube-default-1"
 MODEL_FILE = "model.safetensors"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,18 +135,15 @@ def _parse(metadata: dict[str, str], path: Path) -> DefaultConfig:
         raise CheckpointError(f"{path} has format {metadata.get('format')!r}, not {FORMAT!r}; {_remedy(path)}")
     try:
         raw = json.loads(metadata["config"])
-        return DefaultConfig(
-            shape=_build(LatticeConfig, raw["shape"], path),
-            color=_build(ColorConfig, raw["color"], path),
-            decoder=_build(DecoderConfig, raw["decoder"], path),
-            num_text=raw["num_text"],
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        parts = {name: raw[name] for name in ("shape", "color", "decoder")}
+        num_text = raw["num_text"]
+    except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} has no whole configuration ({error!r}); {_remedy(path)}") from None
-
-
-def _build(kind: type[T], raw: dict[str, Any], path: Path) -> T:
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    if unknown := sorted(raw.keys() - known):
-        raise CheckpointError(f"{path} has unknown settings {', '.join(unknown)}; upgrade helicube")
-    return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in raw.items()})
+    if not isinstance(num_text, int) or num_text < 1:
+        raise CheckpointError(f"{path} has num_text = {num_text!r}; it must be 1 or more: {_remedy(path)}")
+    return DefaultConfig(
+        shape=read_config(LatticeConfig, parts["shape"], f"the shape part of {path}"),
+        color=read_config(ColorConfig, parts["color"], f"the color part of {path}"),
+        decoder=read_config(DecoderConfig, parts["decoder"], f"the decoder part of {path}"),
+        num_text=num_text,
+    )
