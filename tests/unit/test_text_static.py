@@ -127,15 +127,14 @@ def test_alone_and_in_a_batch_are_bitwise_equal(encoder: StaticTextEncoder) -> N
     prompts = ["red", "", "a red washing machine with berries", "zebra", "sofabed"]
     batch = encoder.encode(prompts)
     assert batch.states.dtype == torch.float32
-    assert batch.mask.dtype == torch.bool
+    assert batch.lengths.dtype == torch.int64
     for b, prompt in enumerate(prompts):
         alone = encoder.encode([prompt])
         n = int(batch.lengths[b])
         assert alone.states.shape == (1, n, WIDTH)
-        assert bool(alone.mask.all())
+        assert alone.lengths.tolist() == [n]
         assert torch.equal(alone.states[0], batch.states[b, :n])
         assert not batch.states[b, n:].any()
-        assert batch.mask[b].tolist() == [True] * n + [False] * (batch.states.shape[1] - n)
     assert torch.equal(encoder.encode(prompts).states, batch.states)
 
 
@@ -156,6 +155,8 @@ def test_padding(encoder: StaticTextEncoder) -> None:
     assert wide.padded(3).states.shape == (2, 3, WIDTH)
     with pytest.raises(PromptError, match="3 text states; the model takes 2"):
         states.padded(2)
+    with pytest.raises(PromptError, match="prompt 2 gives 3 text states"):
+        encoder.encode(["sofa", "red chair"]).padded(2)
 
 
 def test_prompts_that_are_too_long_are_reported(encoder: StaticTextEncoder) -> None:
@@ -206,7 +207,7 @@ def test_any_text_gives_finite_states_or_a_prompt_error(text: str) -> None:
         assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
         return
     assert bool(torch.isfinite(states.states).all())
-    assert bool(states.mask.all())
+    assert states.lengths.tolist() == [states.states.shape[1]]
 
 
 def write_table(folder: Path, **arrays: np.ndarray) -> None:

@@ -27,7 +27,8 @@ class Words:
             for t, word in enumerate(prompt.split()):
                 seed = int.from_bytes(word.encode()[:6], "little")
                 states[b, t + 1] = torch.randn(WIDTH, generator=torch.Generator().manual_seed(seed))
-        return TextStates(states=states, mask=states[..., 0] != 0, notes=((),) * len(prompts))
+        lengths = torch.tensor([1 + len(prompt.split()) for prompt in prompts])
+        return TextStates(states=states, lengths=lengths, notes=((),) * len(prompts))
 
 
 def tiny_weights(text_width: int = WIDTH) -> DefaultWeights:

@@ -26,33 +26,27 @@ _SPACING = "\t\n\v\f\r"
 class TextStates:
     """Conditioning states of B prompts."""
 
-    # (B, T, D) float32; rows past a prompt's length are zero unless the encoder's own padding has meaning (CLIP).
+    # (B, T, D) float32. The decoder attends to all T rows: rows past a prompt's length are part of its input, zero for
+    # encoders whose own padding has no meaning.
     states: Tensor
-    # (B, T) bool, True where the decoder may attend. The first column is True in every row, the empty prompt's too.
-    mask: Tensor
+    # (B,) int64, rows that a prompt needs; 1 or more, the empty prompt's too, and T where padding has meaning (CLIP).
+    lengths: Tensor
     # One tuple of lines for each prompt, for the user to read: words that were ignored or read as pieces.
     notes: tuple[tuple[str, ...], ...]
 
-    @property
-    def lengths(self) -> Tensor:
-        """Number of states of each prompt, (B,) int64."""
-        return self.mask.sum(dim=1)
-
     def padded(self, num_states: int) -> TextStates:
-        """The same states with T = `num_states`, zero and masked where added.
+        """The same states with T = `num_states`, zero where added.
 
         Raises:
             PromptError: a prompt has more states than that.
         """
+        longest = max(self.lengths.tolist(), default=0)
+        if longest > num_states:
+            which = f"prompt {int(self.lengths.argmax()) + 1}" if len(self.lengths) > 1 else "the prompt"
+            raise PromptError(f"{which} gives {longest} text states; the model takes {num_states}: shorten the prompt")
         missing = num_states - self.states.shape[1]
-        if missing < 0 and bool(self.mask[:, num_states:].any()):
-            longest = int(self.lengths.max())
-            raise PromptError(f"a prompt gives {longest} text states; the model takes {num_states}: shorten the prompt")
-        return TextStates(
-            states=torch.nn.functional.pad(self.states, (0, 0, 0, missing)),
-            mask=torch.nn.functional.pad(self.mask, (0, missing), value=False),
-            notes=self.notes,
-        )
+        states = torch.nn.functional.pad(self.states, (0, 0, 0, missing))
+        return TextStates(states=states, lengths=self.lengths, notes=self.notes)
 
 
 @runtime_checkable

@@ -92,7 +92,7 @@ class ClipTextEncoder:
         states = self._model(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]).last_hidden_state
         return TextStates(
             states=states.float(),
-            mask=torch.ones(states.shape[:2], dtype=torch.bool, device=states.device),
+            lengths=torch.full((len(texts),), self.max_states),
             notes=((),) * len(texts),
         )
 

@@ -84,15 +84,15 @@ class StaticTextEncoder:
             PromptError: see `TextEncoder.encode`.
         """
         tokenized = [self._tokenize(prompt) for prompt in prompts]
-        num_states = 1 + max((len(prompt.rows) for prompt in tokenized), default=0)
-        states = np.zeros((len(prompts), num_states, self.width), np.float32)
-        mask = np.zeros((len(prompts), num_states), np.bool_)
+        lengths = [1 + len(prompt.rows) for prompt in tokenized]
+        states = np.zeros((len(prompts), max(lengths, default=1), self.width), np.float32)
         for b, prompt in enumerate(tokenized):
-            mask[b, : 1 + len(prompt.rows)] = True
             if prompt.rows:
-                states[b, : 1 + len(prompt.rows)] = self._states(prompt)
+                states[b, : lengths[b]] = self._states(prompt)
         notes = tuple(self._notes(prompt) for prompt in tokenized)
-        return TextStates(states=torch.from_numpy(states), mask=torch.from_numpy(mask), notes=notes)
+        return TextStates(
+            states=torch.from_numpy(states), lengths=torch.tensor(lengths, dtype=torch.int64), notes=notes
+        )
 
     def pooled(self, prompts: Sequence[str]) -> NDArray[np.float32]:
         """Unit sentence vectors (B, D): their inner product is the cosine similarity of two prompts."""
