@@ -250,5 +250,51 @@ def test_too_many_triangles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_gltf_with_a_missing_buffer(tmp_path: Path) -> None:
     document = {"asset": {"version": "2.0"}, "buffers": [{"byteLength": 10, "uri": "gone.bin"}], "meshes": []}
     (tmp_path / "m.gltf").write_text(json.dumps(document))
-    with pytest.raises(MeshFileError):
+    with pytest.raises(MeshFileError, match=r"cannot read .*gone\.bin \(No such file|not a readable GLTF"):
         load_mesh(tmp_path / "m.gltf")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (MemoryError(), "not enough memory to read it; simplify"),
+        (ModuleNotFoundError("No module named 'DracoPy'", name="DracoPy"), "needs the package DracoPy; install"),
+        (PermissionError(13, "Permission denied", "cube.bin"), r"cannot read cube\.bin \(Permission denied\); check"),
+        (KeyError("accessors"), "not a readable GLB file .*export it again"),
+    ],
+)
+def test_each_fault_has_its_own_remedy(
+    fault: Exception, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise fault
+
+    path = coloured_cube().export(tmp_path / "cube.glb")
+    monkeypatch.setattr(trimesh, "load_scene", fail)
+    with pytest.raises(MeshFileError, match=words) as caught:
+        load_mesh(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_faults_of_our_own_are_not_laid_on_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AttributeError("ours")
+
+    path = coloured_cube().export(tmp_path / "cube.glb")
+    monkeypatch.setattr("helicube.geometry.load.face_colors_of", fail)
+    with pytest.raises(AttributeError, match="ours"):
+        load_mesh(path)
+
+
+def test_a_broken_texture_is_named(tmp_path: Path) -> None:
+    quad = trimesh.Trimesh(vertices=[[0, 0, 0], [1, 0, 0], [1, 1, 0]], faces=[[0, 1, 2]], process=False)
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    material = trimesh.visual.material.PBRMaterial(baseColorTexture=PIL.Image.fromarray(pixels))
+    quad.visual = trimesh.visual.TextureVisuals(uv=np.array([[0, 0], [1, 0], [1, 1]]), material=material)
+    data = bytearray(quad.export(file_type="glb"))
+    at = bytes(data).index(b"IDAT") + 40
+    data[at : at + 400] = bytes(400)
+    path = tmp_path / "broken.glb"
+    path.write_bytes(bytes(data))
+    with pytest.raises(MeshFileError, match=r"a texture cannot be read .*export it again"):
+        load_mesh(path)

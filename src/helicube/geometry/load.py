@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,29 +14,28 @@ from numpy.typing import NDArray
 
 from helicube.errors import MeshFileError
 from helicube.geometry.mesh import Mesh
-from helicube.geometry.paint import face_colors_of, split_by_color, vertex_colors_of
+from helicube.geometry.paint import face_colors_of, material_of, split_by_color, vertex_colors_of
 
 __all__ = ["READABLE", "LoadedMesh", "load_mesh"]
 
 READABLE = ("glb", "gltf", "obj", "stl", "ply")
 MAX_BYTES = 1 << 30
 MAX_FACES = 5_000_000
-# What parsers of third-party files raise on broken ones; anything else is a fault of ours and may show.
+# What the parsers raise on broken files, found by garbling good ones: they check little of what they read.
 PARSER_FAULTS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
     EOFError,
-    ImportError,
     LookupError,
-    MemoryError,
     NotImplementedError,
-    OSError,
     RecursionError,
     TypeError,
     ValueError,
     struct.error,
 )
+# What Pillow raises on broken pictures; UnidentifiedImageError is an OSError.
+PICTURE_FAULTS = (EOFError, LookupError, OSError, SyntaxError, ValueError, struct.error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +73,10 @@ def load_mesh(path: str | Path) -> LoadedMesh:
     vertices = np.concatenate([part.vertices for part in parts])
     faces = np.concatenate([part.faces + o for part, o in zip(parts, offsets[:-1], strict=True)])
     check_numbers(path, vertices, faces)
-    try:
-        colors = [face_colors_of(part.geometry, linear=linear) for part in parts]
-        by_vertex = [vertex_colors_of(part.geometry, linear=linear) for part in parts]
-    except PARSER_FAULTS as error:
-        raise MeshFileError(f"{path}: cannot read its colours or textures ({reason(error)})") from error
+    for part in parts:
+        read_texture(path, part.geometry)
+    colors = [face_colors_of(part.geometry, linear=linear) for part in parts]
+    by_vertex = [vertex_colors_of(part.geometry, linear=linear) for part in parts]
     found = [c for c in by_vertex if c is not None]
     return LoadedMesh(
         vertices=vertices,
@@ -130,23 +130,52 @@ def read_parts(path: Path, kind: str) -> list[_Part]:
     """The file's meshes, once for each place where the scene has them."""
     import trimesh
 
-    try:
+    with told(path, kind):
         scene = trimesh.load_scene(path, file_type=kind, process=False)
         # Not scene.dump(): its copies lose vertex colours that stand beside a material.
         placed = [(*scene.graph[node],) for node in scene.graph.nodes_geometry]
-        parts = [
-            _Part(geometry=scene.geometry[name], transform=np.asarray(matrix, dtype=np.float64))
-            for matrix, name in placed
-            if isinstance(scene.geometry[name], trimesh.Trimesh) and len(scene.geometry[name].faces)
-        ]
-    except PARSER_FAULTS as error:
-        raise MeshFileError(f"{path}: not a readable {kind.upper()} file ({reason(error)}); export it again") from error
+    parts = [
+        _Part(geometry=scene.geometry[name], transform=np.asarray(matrix, dtype=np.float64))
+        for matrix, name in placed
+        if isinstance(scene.geometry[name], trimesh.Trimesh) and len(scene.geometry[name].faces)
+    ]
     if not parts:
         raise MeshFileError(f"{path}: no triangles in it; only meshes can be used, not points or lines")
     count = sum(len(part.geometry.faces) for part in parts)
     if count > MAX_FACES:
         raise MeshFileError(f"{path}: {count:,} triangles are above the limit of {MAX_FACES:,}; simplify it first")
     return parts
+
+
+@contextlib.contextmanager
+def told(path: Path, kind: str) -> Iterator[None]:
+    """What a parser raises, as one line with the remedy that fits."""
+    try:
+        yield
+    except MemoryError:
+        raise MeshFileError(f"{path}: there is not enough memory to read it; simplify it first") from None
+    except ImportError as error:
+        missing = error.name or reason(error)
+        raise MeshFileError(f"{path}: reading it needs the package {missing}; install that, or convert it") from error
+    except (OSError, *PARSER_FAULTS) as error:
+        # Without a number it is the parser's own, for example trimesh's for a scene that names no file it knows.
+        if isinstance(error, OSError) and error.errno is not None:
+            which = error.filename or path
+            raise MeshFileError(f"{path}: cannot read {which} ({error.strerror}); check that file") from error
+        raise MeshFileError(f"{path}: not a readable {kind.upper()} file ({reason(error)}); export it again") from error
+
+
+def read_texture(path: Path, geometry: Any) -> None:
+    """Have Pillow decode the picture now, which it puts off until the pixels are asked for."""
+    if geometry.visual.kind != "texture":
+        return
+    image = material_of(geometry.visual)[1]
+    if image is None:
+        return
+    try:
+        image.load()
+    except PICTURE_FAULTS as error:
+        raise MeshFileError(f"{path}: a texture cannot be read ({reason(error)}); export it again") from error
 
 
 def check_numbers(path: Path, vertices: NDArray[np.float32], faces: NDArray[np.integer]) -> None:

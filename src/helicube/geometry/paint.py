@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from helicube.geometry.color import linear_to_srgb, srgb_to_linear
 from helicube.geometry.mesh import Mesh
 
-__all__ = ["face_colors_of", "split_by_color", "vertex_colors_of"]
+__all__ = ["face_colors_of", "material_of", "split_by_color", "vertex_colors_of"]
 
 Colors = NDArray[np.uint8]
 Light = NDArray[np.float64]
