@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 
 from helicube.errors import InputError
 from helicube.geometry.mesh import Mesh
-from helicube.serve.database import FORMAT, Database
+from helicube.serve.database import Database
+from helicube.serve.database_file import FORMAT
 from helicube.serve.problem import ApiError
 from helicube.serve.store import Store
 
@@ -51,6 +53,117 @@ def test_objects_without_their_database_are_not_wiped(tmp_path: Path, database: 
         with pytest.raises(InputError, match="missing; restore it"):
             Store(tmp_path, 1 << 20)
     assert (tmp_path / "objects" / f"{'a' * 32}.npz").is_file()
+
+
+def ids(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.npz"))
+
+
+def test_a_copy_without_the_log_of_changes_keeps_its_objects(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(tmp_path / "data", 1 << 20)
+    keys = ["a" * 32, "b" * 32]
+    for key in keys:
+        put(store, key)
+    # As a kill leaves it, or a backup that took two of three.
+    shutil.copytree(tmp_path / "data", tmp_path / "copy", ignore=shutil.ignore_patterns("*-wal", "*-shm"))
+    store.close()
+    copy = Store(tmp_path / "copy", 1 << 20)
+    copy.close()
+    assert ids(tmp_path / "copy" / "objects") + ids(tmp_path / "copy" / "lost") == keys
+    assert "moved to" in caplog.text
+
+
+@pytest.mark.parametrize("harm", ["hollow", "no objects table", "bad id"])
+def test_a_database_that_lost_what_it_knew_is_refused(tmp_path: Path, harm: str) -> None:
+    store = Store(tmp_path, 1 << 20)
+    put(store, "a" * 32)
+    store.close()
+    path = tmp_path / "jobs.sqlite3"
+    if harm == "hollow":
+        path.unlink()
+    db = sqlite3.connect(path)
+    db.executescript({
+        "hollow": "PRAGMA journal_mode=WAL; VACUUM;",
+        "no objects table": "DROP TABLE objects;",
+        "bad id": "UPDATE objects SET id = '../x';",
+    }[harm])  # fmt: skip
+    db.close()
+    assert path.stat().st_size
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"no tables|no table 'objects'|no object's id"):
+            Store(tmp_path, 1 << 20)
+    assert ids(tmp_path / "objects") == ["a" * 32]
+
+
+def test_an_empty_folder_in_place_of_the_objects_is_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path, 1 << 20)
+    keys = ["a" * 32, "b" * 32]
+    for key in keys:
+        put(store, key)
+    store.close()
+    (tmp_path / "objects").rename(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="knows 2 objects"):
+        Store(tmp_path, 1 << 20)
+    (tmp_path / "objects").rmdir()
+    (tmp_path / "elsewhere").rename(tmp_path / "objects")
+    store = Store(tmp_path, 1 << 20)
+    assert sorted(store.database.known()) == ids(tmp_path / "objects") == keys
+    store.close()
+
+
+def zero_root(path: Path, name: str) -> None:
+    """Make the first page of a table or an index nothing but zeros."""
+    db = sqlite3.connect(path)
+    (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+    (size,) = db.execute("PRAGMA page_size").fetchone()
+    db.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
+
+
+@pytest.mark.parametrize("table", ["objects", "items", "jobs"])
+def test_a_damaged_table_is_one_line_at_the_start(tmp_path: Path, table: str) -> None:
+    store = Store(tmp_path, 1 << 20)
+    put(store, "a" * 32)
+    store.close()
+    zero_root(tmp_path / "jobs.sqlite3", table)
+    with pytest.raises(InputError, match="is damaged") as raised:
+        Store(tmp_path, 1 << 20)
+    assert "\n" not in str(raised.value)
+    assert ids(tmp_path / "objects") == ["a" * 32]
+
+
+@pytest.mark.parametrize("index", ["objects_by_time", "jobs_by_time"])
+def test_a_damaged_index_is_mended_at_the_start(tmp_path: Path, index: str) -> None:
+    store = Store(tmp_path, 1 << 20)
+    put(store, "a" * 32)
+    store.database.add_job("j" * 32, {}, [("a" * 32, {}, [], "done", True)])
+    store.close()
+    zero_root(tmp_path / "jobs.sqlite3", index)
+    store = Store(tmp_path, 1 << 20)
+    assert [row["id"] for row in store.database.objects(9, 1e12, "")] == ["a" * 32]
+    assert [row["id"] for row in store.database.jobs(9)] == ["j" * 32]
+    assert store.database.rows("PRAGMA integrity_check")[0]["integrity_check"] == "ok"
+    store.close()
+
+
+def test_a_clock_that_goes_back_loses_no_job_and_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [2e9]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    store = Store(tmp_path, 1 << 20)
+    for name in "abc":
+        now[0] -= 1e6
+        put(store, name * 32)
+        store.database.add_job(name * 32, {}, [(name * 32, {}, [], "done" if name != "b" else "live", True)])
+        store.database.prune_jobs(1)
+    # What is under way is never pruned, nor is the last.
+    assert [row["id"][0] for row in store.database.jobs(9)] == ["c", "b"]
+    store.database.add_job("d" * 32, {}, [("d" * 32, {}, [], "live", True)])
+    assert [row["job"][0] for row in store.database.unfinished()] == ["b", "d"]
+    store.database.touch("a" * 32)
+    assert [row["id"][0] for row in store.database.least_used()] == ["b", "c", "a"]
+    store.close()
 
 
 def test_what_cannot_be_read_now_is_not_taken_for_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,33 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from helicube.errors import InputError
+from helicube.serve.database_file import open_connection
 
 __all__ = ["Database", "NewItem"]
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS jobs (
-    id TEXT PRIMARY KEY, created_at REAL NOT NULL, ended_at REAL, request TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS items (
-    job TEXT NOT NULL REFERENCES jobs(id) ON DELETE CASCADE, place INTEGER NOT NULL, object TEXT NOT NULL,
-    spec TEXT NOT NULL, notes TEXT NOT NULL, status TEXT NOT NULL, cached INTEGER NOT NULL, error TEXT,
-    attempts INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (job, place));
-CREATE TABLE IF NOT EXISTS objects (
-    id TEXT PRIMARY KEY, created_at REAL NOT NULL, used_at REAL NOT NULL, bytes INTEGER NOT NULL,
-    sha256 TEXT NOT NULL, about TEXT NOT NULL, picture_bytes INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX IF NOT EXISTS items_by_object ON items(object);
-CREATE INDEX IF NOT EXISTS jobs_by_time ON jobs(created_at);
-CREATE INDEX IF NOT EXISTS objects_by_time ON objects(created_at);
-CREATE INDEX IF NOT EXISTS objects_by_use ON objects(used_at);
-"""
-# Layout of the tables; another one is refused rather than misread.
-FORMAT = 2
-# What format 1 lacks.
-ADDED = (
-    "ALTER TABLE items ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE objects ADD COLUMN picture_bytes INTEGER NOT NULL DEFAULT 0",
-)
-
+# A use is later than all before it, whatever the clock says.
+LATEST = "MAX(?, COALESCE((SELECT MAX(used_at) FROM objects), 0) + 1e-6)"
 # Object's id, spec, notes, "live" or "done", whether from the cache.
 NewItem = tuple[str, dict[str, Any], Sequence[str], str, bool]
 Row = dict[str, Any]
@@ -46,34 +25,16 @@ Row = dict[str, Any]
 class Database:
     """One connection, shared by threads under a lock; no other process may open the file meanwhile.
 
+    Args:
+        may_be_new: see `database_file.open_connection`.
+
     Raises:
         InputError: the file is in use by another service, is damaged, or cannot be written.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.lock = threading.RLock()
-        try:
-            self.connection = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
-            self.connection.row_factory = sqlite3.Row
-            # Exclusive: a second service on the same folder would start the same jobs. FULL: an answer "accepted" or
-            # "done" outlives a power cut.
-            for line in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-                self.connection.execute(f"PRAGMA {line}").fetchall()
-            found = self.connection.execute("PRAGMA user_version").fetchone()[0]
-            if found not in {0, 1, FORMAT}:
-                raise InputError(f"{path} has format {found}, not {FORMAT}; choose another --data-dir")
-            self._bring_up_to_date(found)
-        except sqlite3.Error as error:
-            why = "another helicube serves from this folder" if "locked" in str(error) else str(error)
-            raise InputError(f"{path} cannot be used ({why}); choose another --data-dir") from None
-
-    def _bring_up_to_date(self, found: int) -> None:
-        with self.change() as db:
-            for line in ADDED if found == 1 else ():
-                db.execute(line)
-            for line in SCHEMA.strip().removesuffix(";").split(";"):
-                db.execute(line)
-            db.execute(f"PRAGMA user_version={FORMAT}")
+    def __init__(self, path: Path, *, may_be_new: bool = True) -> None:
+        self.path, self.lock = path, threading.RLock()
+        self.connection = open_connection(path, may_be_new=may_be_new)
 
     def close(self) -> None:
         with self.lock:
@@ -122,7 +83,8 @@ class Database:
         return found[0] if found else None
 
     def jobs(self, limit: int) -> list[Row]:
-        return self.rows("SELECT * FROM jobs ORDER BY created_at DESC, rowid DESC LIMIT ?", limit)
+        """Newest first, by row and not by the clock, which may be set back."""
+        return self.rows("SELECT * FROM jobs ORDER BY rowid DESC LIMIT ?", limit)
 
     def items(self, job: str) -> list[Row]:
         return self.rows("SELECT * FROM items WHERE job = ? ORDER BY place", job)
@@ -131,7 +93,7 @@ class Database:
         """Items still to be made, in the order in which they were asked for."""
         return self.rows(
             "SELECT items.* FROM items JOIN jobs ON jobs.id = items.job WHERE items.status = 'live' "
-            "ORDER BY jobs.created_at, jobs.rowid, items.place"
+            "ORDER BY jobs.rowid, items.place"
         )
 
     def rename_item(self, job: str, place: int, key: str) -> None:
@@ -160,7 +122,7 @@ class Database:
         now = time.time()
         with self.change() as db:
             db.execute(
-                "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, 0)",
+                f"INSERT OR REPLACE INTO objects VALUES (?, ?, {LATEST}, ?, ?, ?, 0)",
                 (key, now, now, size, sha256, json.dumps(about)),
             )
             self._end(db, owners, "done", None)
@@ -185,12 +147,12 @@ class Database:
             db.execute("DELETE FROM jobs WHERE id = ?", (job,))
 
     def prune_jobs(self, keep: int) -> None:
-        """Forget the oldest ended jobs beyond `keep`."""
+        """Forget the oldest ended jobs beyond `keep`; the one accepted last is never among them."""
         with self.change() as db:
             db.execute(
                 "DELETE FROM jobs WHERE ended_at IS NOT NULL AND id NOT IN "
-                "(SELECT id FROM jobs ORDER BY created_at DESC, rowid DESC LIMIT ?)",
-                (keep,),
+                "(SELECT id FROM jobs ORDER BY rowid DESC LIMIT ?)",
+                (max(1, keep),),
             )
 
     # Objects.
@@ -217,7 +179,7 @@ class Database:
 
     def touch(self, key: str) -> None:
         with self.change(durable=False) as db:
-            db.execute("UPDATE objects SET used_at = ? WHERE id = ?", (time.time(), key))
+            db.execute(f"UPDATE objects SET used_at = {LATEST} WHERE id = ?", (time.time(), key))
 
     def delete_object(self, key: str) -> None:
         with self.change() as db:

@@ -37,6 +37,15 @@ class ObjectFiles:
         except OSError as error:
             raise InputError(f"{folder} cannot be made ({error.strerror}); choose another --data-dir") from None
 
+    @property
+    def lost(self) -> Path:
+        """Where objects go that nothing is known of: they are their owner's to delete."""
+        return self.folder.parent / "lost"
+
+    @staticmethod
+    def is_key(name: str) -> bool:
+        return KEY.fullmatch(name) is not None
+
     def path(self, key: str, ending: str = "npz") -> Path:
         # Ids from outside are checked by the routes; this holds whatever they let through.
         assert KEY.fullmatch(key), f"{key!r} is not an object's id"
@@ -113,9 +122,17 @@ class ObjectFiles:
             return -1
 
     def sweep(self, known: Container[str]) -> int:
-        """Delete what a killed process left, and no file of anyone else: parts, and files without a row; how many."""
+        """Clear away what has no row, and no file of anyone else: parts and pictures go, finished meshes to `lost`.
+
+        Returns:
+            How many meshes were moved.
+        """
         ours = [(path, match) for path in self.folder.iterdir() if (match := OURS.fullmatch(path.name))]
-        left = [path for path, match in ours if match[1] not in known]
-        for path in left:
-            path.unlink(missing_ok=True)
-        return len(left)
+        left = [(path, match[2]) for path, match in ours if match[1] not in known]
+        for path, ending in left:
+            if ending == "npz":
+                self.lost.mkdir(exist_ok=True)
+                path.replace(self.lost / path.name)
+            else:
+                path.unlink(missing_ok=True)
+        return sum(ending == "npz" for _, ending in left)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+import sqlite3
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +39,8 @@ ENCODED_BYTES = 64 << 20
 # Passing name, bytes, SHA-256.
 Staged = tuple[Path, int, str]
 
+log = logging.getLogger(__name__)
+
 
 class Store:
     """The data directory: a database, and a file for each finished mesh.
@@ -57,17 +61,33 @@ class Store:
         self.picture_lock = threading.Lock()
         try:
             self._sweep()
-        except OSError as error:
+        except (OSError, sqlite3.Error) as error:
             self.close()
-            raise InputError(f"{self.files.folder} cannot be read ({error.strerror}); check --data-dir") from None
+            why = error.strerror if isinstance(error, OSError) else error
+            raise InputError(f"{folder} cannot be read ({why}); check --data-dir") from None
+        except InputError:
+            self.close()
+            raise
 
     def _sweep(self) -> None:
-        for key, (size, picture) in self.database.known().items():
-            if self.files.size(key) != size:
-                self.database.delete_object(key)
-            elif (found := max(0, self.files.size(key, "png"))) != picture:
-                self.database.book_picture(key, found)
-        self.files.sweep(self.database.known())
+        """Bring rows and files in line, and tell of whatever is missing or left over."""
+        known, path = self.database.known(), self.database.path
+        if wrong := [key for key in known if not self.files.is_key(key)]:
+            raise InputError(f"{path} is damaged ({wrong[0]!r} is no object's id); restore it")
+        if known and all(self.files.size(key) < 0 for key in known):
+            raise InputError(
+                f"{path} knows {len(known)} objects, but no file of them is in {self.files.folder}; "
+                f"put them back, or delete {path.name} to begin anew"
+            )
+        for key, (size, picture) in known.items():
+            if (found := self.files.size(key)) != size:
+                log.error("object %s is dropped: its file has %d bytes, not %d", key, max(0, found), size)
+                self.delete(key)
+            elif self.files.size(key, "png") != (picture or -1):
+                self.files.path(key, "png").unlink(missing_ok=True)
+                self.database.book_picture(key, 0)
+        if moved := self.files.sweep(self.database.known()):
+            log.warning("%d finished objects that %s does not know were moved to %s", moved, path, self.files.lost)
 
     def close(self) -> None:
         self.database.close()
@@ -174,7 +194,7 @@ def open_database(path: Path, files: ObjectFiles) -> Database:
     """
     if not files.is_empty and not (path.is_file() and path.stat().st_size):
         raise InputError(f"{files.folder} holds files but {path} is missing; restore it, or choose another --data-dir")
-    return Database(path)
+    return Database(path, may_be_new=files.is_empty)
 
 
 def y_up(mesh: Mesh) -> Mesh:
