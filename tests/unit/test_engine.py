@@ -162,6 +162,12 @@ def test_an_interrupted_batch_leaves_the_engine_usable() -> None:
     with pytest.raises(KeyboardInterrupt):
         engine.generate(requests, callback)
     assert ids_of(engine, requests) == expected
+    # Requests that nobody could take out of their slots are gone when others take these.
+    for request in requests[:2]:
+        engine.join(request)
+    engine.step()
+    engine.slots.clear()
+    assert ids_of(engine, requests) == expected
 
 
 class Counting:

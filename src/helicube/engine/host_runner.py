@@ -65,10 +65,11 @@ class HostRunner:
         return self.model.weight_bytes
 
     def start(self, slot: int, request: Request) -> None:
-        assert slot == len(self.slots), f"slot {slot} is not the next of {len(self.slots)}"
+        assert slot <= len(self.slots), f"slot {slot} is beyond the next of {len(self.slots)}"
         first = self.model.start(slot, request.prompt)
         sampling, forced = request.sampling, request.forced
-        self.slots.append(
+        # The engine says which slots are in use: what stood here, or beyond, was lost with a failure.
+        self.slots[slot:] = [
             _Choices(
                 sampling=sampling,
                 guidance=sampling.guidance_scale,
@@ -77,7 +78,7 @@ class HostRunner:
                 key=int(request_keys([sampling])),
                 next_id=first,
             )
-        )
+        ]
 
     def launch(self, num_slots: int, limit: int) -> int:  # noqa: ARG002 - one step at a time
         assert num_slots == len(self.slots), f"{num_slots} slots of {len(self.slots)} in use"
