@@ -8,7 +8,8 @@
     │   ├── MeshFileError         a mesh that cannot be read or is unfit for the task
     │   └── LayoutError           a parallel layout that the model or the pool cannot run
     ├── CheckpointError           weights that are missing, truncated, renamed or wrongly shaped
-    ├── GeometryError             a field without a surface, a mesh that cannot be repaired
+    ├── GeometryError             a field that is not finite, a mesh that cannot be repaired
+    │   └── EmptyFieldError       a field without a surface: all of it empty, or all of it full
     ├── DecodeError               a request that ended early (NaN logits, out of cache, cancelled)
     ├── DeviceError               a device that is missing, out of memory, or lacks a feature
     ├── PoolError                 a rank of a pool that died, or did not answer in time
@@ -23,6 +24,7 @@ __all__ = [
     "CheckpointError",
     "DecodeError",
     "DeviceError",
+    "EmptyFieldError",
     "GeometryError",
     "HelicubeError",
     "InputError",
@@ -59,7 +61,11 @@ class CheckpointError(HelicubeError):
 
 
 class GeometryError(HelicubeError):
-    """A field has no surface, or a mesh cannot be repaired."""
+    """A field is not finite or has no surface, or a mesh cannot be repaired."""
+
+
+class EmptyFieldError(GeometryError):
+    """A field has no surface: all of it is empty, or all of it full."""
 
 
 class DecodeError(HelicubeError):

@@ -11,11 +11,20 @@ import pytest
 from click.testing import CliRunner
 
 from helicube.cli.main import cli
-from helicube.errors import InputError
+from helicube.engine.sampling import SamplingConfig
+from helicube.errors import EmptyFieldError, GeometryError, InputError
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import turn_yaw
+from helicube.pipelines.meshing import MeshOptions
 from helicube.train import gallery as gallery_module
-from helicube.train.evaluate_text import ClassTrial, Galleries, aspect_errors, prompt_figures, real_right_shares
+from helicube.train.evaluate_text import (
+    ClassTrial,
+    Galleries,
+    aspect_errors,
+    made_of,
+    prompt_figures,
+    real_right_shares,
+)
 from helicube.train.gallery import NOTHING, Gallery, Match, cloud_of
 from helicube.train.objects import TrainingObject, load_catalog
 from helicube.train.procedural import generate_many
@@ -84,6 +93,27 @@ def test_shares_are_of_all_prompts_but_soundness_of_what_was_made() -> None:
         "single_component_share": pytest.approx(1 / 3),
         "worst_prompts": {"lamp": 0.0, "chair": 0.5},
     }
+
+
+def test_only_a_field_without_a_surface_counts_as_an_empty_object() -> None:
+    class Failing:
+        def decode_many(self, prompts: list[str], _: object, **__: object) -> list[str]:
+            return prompts
+
+        def build(self, prompt: str, _: MeshOptions) -> str:
+            if prompt == "empty":
+                raise EmptyFieldError(prompt)
+            if prompt == "NaN":
+                raise GeometryError(prompt)
+            return prompt
+
+    def made(*prompts: str) -> list[object]:
+        return [*made_of(Failing(), [*prompts], [SamplingConfig()], MeshOptions())]  # type: ignore[arg-type]
+
+    assert made("a chair", "empty", "a table") == ["a chair", None, "a table"]
+    # Weights in a broken format must not pass for shy prompts.
+    with pytest.raises(GeometryError, match="NaN"):
+        made("a chair", "NaN")
 
 
 def test_aspect_errors_are_relative_to_what_was_asked_for() -> None:

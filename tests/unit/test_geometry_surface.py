@@ -7,7 +7,7 @@ import pytest
 from geometry_fields import FIELDS, Points, box, signed_volume, sphere, thin_rod
 from numpy.typing import NDArray
 
-from helicube.errors import GeometryError
+from helicube.errors import EmptyFieldError, GeometryError, InputError
 from helicube.geometry.surface import SurfaceOptions, extract_surface
 from helicube.geometry.topology import face_components, is_manifold
 
@@ -72,8 +72,23 @@ def test_parts_thinner_than_a_coarse_cell_and_apart_from_everything_are_found() 
     options = SurfaceOptions(cells=256)
     count, _ = face_components(extract_surface(field, options).mesh.faces)
     assert count == 5
-    with pytest.raises(GeometryError, match="empty"):
-        extract_surface(field, SurfaceOptions(cells=256, bend=0))
+    with pytest.raises(EmptyFieldError, match="empty"):
+        extract_surface(field, SurfaceOptions(cells=256, bend=0, coarse_cells=16))
+
+
+@pytest.mark.parametrize("cells", [64, 128])
+def test_an_object_between_all_coarse_points_is_found_by_those_twice_as_fine(cells: int) -> None:
+    def field(points: Points) -> NDArray[np.float32]:
+        # A step, which no slope betrays, around a coordinate of the 64-cell grid that the 32-cell grid lacks.
+        near = np.abs(points - (-1.05 + 33 * 2.1 / 64)).max(axis=1) < 0.03
+        return np.where(near, 1, -1).astype(np.float32)
+
+    found = extract_surface(field, SurfaceOptions(cells=cells))
+    dense = extract_surface(field, SurfaceOptions(cells=cells, coarse_cells=cells))
+    np.testing.assert_array_equal(found.mesh.faces, dense.mesh.faces)
+    np.testing.assert_array_equal(found.mesh.vertices, dense.mesh.vertices)
+    assert found.num_queries > 31**3 + 63**3 - 1, "both looks are counted"
+    assert found.sampling_s > 0
 
 
 def test_thin_tails_are_followed_from_a_body_without_the_slope_test() -> None:
@@ -157,13 +172,16 @@ def test_batches_do_not_change_the_surface() -> None:
     ("value", "words"), [(-1.0, "empty.*-1.*seed"), (1.0, "full.*bound"), (np.nan, "NaN"), (np.inf, "infinity")]
 )
 def test_a_field_without_a_surface_is_a_clear_error(value: float, words: str) -> None:
-    with pytest.raises(GeometryError, match=words):
+    with pytest.raises(GeometryError, match=words) as caught:
         extract_surface(lambda p: np.full(len(p), value, dtype=np.float32))
+    # NaN is no sign of an object that is not there.
+    assert isinstance(caught.value, EmptyFieldError) == bool(np.isfinite(value))
+    assert "more cells" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "options", [{"cells": 2}, {"cells": 5000}, {"coarse_cells": 1}, {"bound": 0.0}, {"scale": (1.0, 0.0, 1.0)}]
 )
 def test_options_out_of_range(options: dict[str, float]) -> None:
-    with pytest.raises(GeometryError):
+    with pytest.raises(InputError):
         SurfaceOptions(**options)  # type: ignore[arg-type]

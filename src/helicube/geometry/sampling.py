@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from helicube.errors import GeometryError
+from helicube.errors import EmptyFieldError, GeometryError
 from helicube.geometry.grid import Grid
 
 __all__ = ["Field", "Lattice", "bending_cells", "refuse_one_sign", "sample_near_surface"]
@@ -28,6 +28,9 @@ Flat = NDArray[np.intp]
 # (27, 3) points of a cell in the grid with half its spacing; (8, 3) its children, or its corners.
 OFFSETS_27 = np.stack(np.meshgrid(*[np.arange(3)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 OFFSETS_8 = np.stack(np.meshgrid(*[np.arange(2)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+
+# Greedy ids are the same for every seed.
+REMEDY = "try another prompt, or another seed if ids are drawn (temperature above 0)"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +54,7 @@ class Lattice:
             part = slice(start, start + self.batch_points)
             answer[part] = np.asarray(query(self.grid.points(flat[part])), dtype=np.float32).reshape(-1)
         if not np.isfinite(answer).all():
-            raise GeometryError("the field returned NaN or infinity; check the weights, or generate with another seed")
+            raise GeometryError("the field returned NaN or infinity; check the weights")
         values, known = self.values.reshape(-1), self.known.reshape(-1)
         flipped = (answer > 0) != (values[flat] > 0)
         values[flat] = answer
@@ -96,7 +99,8 @@ def sample_near_surface(
         seed_cells: (n, 3) cells of the coarsest grid that are known to hold surface.
 
     Raises:
-        GeometryError: the field has one sign only, or is not finite.
+        EmptyFieldError: the field has one sign only, as far as it was looked at.
+        GeometryError: the field is not finite.
     """
     lattice = sample_whole(query, grid.coarser(2**levels), batch_points)
     suspects = bending_cells(lattice.values, bend)  # (n, 3)
@@ -132,18 +136,17 @@ def set_border_outside(values: NDArray[np.float32]) -> None:
 
 
 def refuse_one_sign(values: NDArray[np.float32]) -> None:
-    """Raise if all values but the border's have one sign."""
+    """Raise EmptyFieldError if all values but the border's have one sign."""
     values = values[1:-1, 1:-1, 1:-1]
     low, high = float(values.min()), float(values.max())
     if high <= 0:
-        raise GeometryError(
-            f"the field is empty: its largest value is {high:.3g}, and only values above 0 are inside; "
-            "try another seed or prompt, or more cells if the object is very thin"
+        raise EmptyFieldError(
+            f"the field is empty: its largest value is {high:.3g}, and only values above 0 are inside; {REMEDY}"
         )
     if low > 0:
-        raise GeometryError(
+        raise EmptyFieldError(
             f"the field is full: its smallest value is {low:.3g}, and a surface needs values of 0 or less outside; "
-            "try another seed or prompt, or a larger bound"
+            f"{REMEDY}, or a larger bound"
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from skimage.measure import marching_cubes
 
-from helicube.errors import GeometryError
+from helicube.errors import EmptyFieldError, InputError
 from helicube.geometry.grid import Grid
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.sampling import Field, refuse_one_sign, sample_near_surface
@@ -30,6 +30,7 @@ class SurfaceOptions:
     # Vertices are field coordinates times this. Cells are nearly cubes after scaling: longer axes get more.
     scale: Vector = (1.0, 1.0, 1.0)
     # Least cells along the longest side of the coarsest grid, which is sampled whole. `cells` or more: a dense grid.
+    # Where it shows no surface, one with twice as many is sampled whole too.
     coarse_cells: int = 32
     # Factor on the field's slope when looking for parts between coarse points; 0: rely on signs alone.
     bend: float = 1.5
@@ -39,11 +40,11 @@ class SurfaceOptions:
     def __post_init__(self) -> None:
         # 512 take 1.3 GB, and 8 times as much would follow.
         if not 4 <= self.cells <= 512:
-            raise GeometryError(f"cells is {self.cells}; choose from 4 to 512 (128 is quick, 256 is fine)")
+            raise InputError(f"cells is {self.cells}; choose from 4 to 512 (128 is quick, 256 is fine)")
         if self.coarse_cells < 4:
-            raise GeometryError(f"coarse_cells is {self.coarse_cells}; choose 4 or more")
+            raise InputError(f"coarse_cells is {self.coarse_cells}; choose 4 or more")
         if min(*self.half, *self.scale) <= 0:
-            raise GeometryError(f"bound {self.bound} and scale {self.scale} must be above 0")
+            raise InputError(f"bound {self.bound} and scale {self.scale} must be above 0")
 
     @property
     def half(self) -> Vector:
@@ -105,17 +106,31 @@ def extract_surface(
     the same as from a dense grid (see `sampling`). Parts that reach the border of the box are cut and closed there.
 
     Raises:
-        GeometryError: the field has one sign only, or is not finite.
+        EmptyFieldError: the field has one sign only.
+        GeometryError: the field is not finite.
 
     Source: Lorensen and Cline, Marching Cubes (SIGGRAPH 1987). That table and not the later one by Lewiner, because it
     depends on signs alone, so that sparse equals dense, and because scikit-image's implementation of it came out
     manifold on noise where Lewiner's did not.
     """
     options = options or SurfaceOptions()
-    start = time.perf_counter()
-    grid, meter = options.grid, _Meter(query)
+    start, meter = time.perf_counter(), _Meter(query)
+    try:
+        return _extract(meter, options, options.levels, start, seed_cells)
+    except EmptyFieldError:
+        if not options.levels:
+            raise
+    # A thin object may have slipped between the coarse points.
+    return _extract(meter, options, options.levels - 1, start, None)
+
+
+def _extract(
+    meter: _Meter, options: SurfaceOptions, levels: int, start: float, seed_cells: NDArray[np.integer] | None
+) -> Surface:
+    """See `extract_surface`; this many levels below the finest, the grid is sampled whole."""
+    grid = options.grid
     lattice = sample_near_surface(
-        meter, grid, levels=options.levels, bend=options.bend, batch_points=options.batch_points, seed_cells=seed_cells
+        meter, grid, levels=levels, bend=options.bend, batch_points=options.batch_points, seed_cells=seed_cells
     )
     sampled = time.perf_counter()
     index, faces = march(lattice.values)  # (v, 3), (f, 3)

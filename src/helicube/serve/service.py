@@ -289,8 +289,9 @@ class Service:
     def failed(self, work: Work, error: Exception) -> None:
         """Book an object that came to nothing."""
         if isinstance(error, HelicubeError):
-            code = "invalid_request" if isinstance(error, InputError) else type(error).__name__.removesuffix("Error")
-            text = str(error)
+            codes = {InputError: "invalid_request", GeometryError: "geometry"}
+            code = next((name for kind, name in codes.items() if isinstance(error, kind)), type(error).__name__)
+            code, text = code.removesuffix("Error"), str(error)
         else:
             code, text = "internal", f"the object could not be made ({type(error).__name__}); report it with its prompt"
         log.warning("object %s failed", work.key, exc_info=None if isinstance(error, HelicubeError) else error)

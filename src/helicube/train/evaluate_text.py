@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 from helicube.engine.sampling import SamplingConfig
-from helicube.errors import GeometryError
+from helicube.errors import EmptyFieldError
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import num_components
 from helicube.geometry.topology import is_watertight
@@ -104,12 +104,16 @@ def made_of(
     options: MeshOptions,
     box: Sequence[float] | None = None,
 ) -> list[Generated | None]:
-    """Objects of a batch; None where the field has no surface."""
+    """Objects of a batch; None where the field has no surface, which is no fault of the format or of the meshing.
+
+    Raises:
+        GeometryError: a field is not finite, or a surface cannot be made a mesh.
+    """
     made: list[Generated | None] = []
     for decoded in pipeline.decode_many(prompts, configs, box=box):
         try:
             made.append(pipeline.build(decoded, options))
-        except GeometryError:
+        except EmptyFieldError:
             made.append(None)
     return made
 
