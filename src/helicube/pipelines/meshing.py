@@ -36,17 +36,24 @@ class MeshOptions:
     size_m: float | None = None
     # What stands at the origin: the middle of the underside, or of the box.
     pivot: Literal["base", "center"] = "base"
-    # Axis that points up: y for glTF, Roblox and Unity, z for Blender, Unreal and slicers.
+    # Axis that points up. z is for OBJ, STL and PLY in Blender, Unreal and slicers; a GLB is +Y up by specification
+    # (glTF 2.0, 3.4), and what reads it turns it.
     up: Literal["y", "z"] = "y"
 
     def __post_init__(self) -> None:
+        # These check what is theirs.
+        _ = SurfaceOptions(cells=self.cells), self.placement
         if self.max_triangles is not None and self.max_triangles < 4:
             raise InputError(f"max_triangles={self.max_triangles} cannot close a solid; choose 4 or more")
 
+    @property
+    def placement(self) -> Placement:
+        return Placement(size_m=self.size_m, pivot=self.pivot, up=self.up)
+
 
 def with_sizes(shape: Shape, sizes: NDArray[np.float32] | None) -> Shape:
-    """The shape in the box that was asked for, if one was."""
-    return shape if sizes is None else replace(shape, sizes=sizes)
+    """The shape in the box that was asked for, if one was and the field does not fill it already."""
+    return shape if sizes is None or not shape.stretched else replace(shape, sizes=sizes)
 
 
 def build_mesh(shape: Shape, options: MeshOptions, fit: NDArray[np.float32] | None = None) -> tuple[Mesh, float]:
@@ -68,7 +75,7 @@ def find_surface(shape: Shape, cells: int) -> Mesh:
     """The bare surface of a decoded shape, its longest side in `cells` cells.
 
     Raises:
-        GeometryError: the field has no surface.
+        EmptyFieldError: the field has no surface.
     """
     x, y, z = (float(s) for s in shape.sizes)
     return extract_surface(shape.field, SurfaceOptions(cells=cells, bound=BOUND, scale=(x, y, z))).mesh
@@ -82,4 +89,4 @@ def finish_mesh(mesh: Mesh, shape: Shape, options: MeshOptions, fit: NDArray[np.
     if fit is not None:
         mesh = replace(mesh, vertices=(mesh.vertices * (fit / mesh.extents * mesh.extents.max())).astype(np.float32))
     mesh = with_normals(mesh)
-    return place(mesh, Placement(size_m=options.size_m, pivot=options.pivot, up=options.up))
+    return place(mesh, options.placement)

@@ -18,7 +18,7 @@ from helicube.geometry.mesh import Mesh
 from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions, build_mesh, find_surface, finish_mesh, with_sizes
-from helicube.pipelines.text_to_shape import TextToShape, parse_box
+from helicube.pipelines.text_to_shape import TextToShape, box_notes, parse_box
 
 __all__ = ["PREVIEW_CELLS", "ObjectSteps", "ShapeFirst", "fingerprint"]
 
@@ -52,7 +52,7 @@ class ObjectSteps:
     def request(
         self, prompt: str, sampling: SamplingConfig, box: Sequence[float] | None
     ) -> tuple[Request, tuple[str, ...]]:
-        """What the engine takes, and the text encoder's notes.
+        """What the engine takes, and notes, such as words that the text encoder did not know.
 
         Raises:
             PromptError: the prompt is empty, too long, or holds no word that the model knows.
@@ -65,7 +65,7 @@ class ObjectSteps:
             sampling=sampling,
             forced=torch.from_numpy(self.model.forced(sizes)),
         )
-        return request, conditioned.notes[0]
+        return request, conditioned.notes[0] + box_notes(self.model, sizes)
 
     def shape(self, ids: NDArray[np.int64], box: Sequence[float] | None) -> Shape:
         """The field of a row of ids; without colours of the first `num_shape_ids`."""
@@ -79,7 +79,8 @@ class ObjectSteps:
         """The finished mesh of the field of all ids.
 
         Raises:
-            GeometryError: the field has no surface.
+            EmptyFieldError: the field has no surface.
+            GeometryError: the field is not finite, or its surface cannot be made a mesh.
         """
         return build_mesh(shape, options, fit=parse_box(box))[0]
 
@@ -91,7 +92,8 @@ class ObjectSteps:
             level: 0, or 1 for one twice as fine.
 
         Raises:
-            GeometryError: the field has no surface.
+            EmptyFieldError: the field has no surface.
+            GeometryError: the field is not finite.
         """
         return finish_mesh(find_surface(shape, PREVIEW_CELLS[level]), shape, options, parse_box(box))
 

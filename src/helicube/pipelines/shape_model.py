@@ -130,7 +130,7 @@ class CubeModel:
             logits = head(torch.from_numpy(points)[None].to(latents.device), keys_values)[0, :, 0]
             return np.asarray(logits.float().cpu().numpy())
 
-        return Shape(sizes=np.ones(3, dtype=np.float32), field=field, colors=None)
+        return Shape(sizes=np.ones(3, dtype=np.float32), field=field, colors=None, stretched=False)
 
 
 def _condition(

@@ -24,7 +24,17 @@ from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions, build_mesh, with_sizes
 from helicube.pipelines.shape_model import ShapeModel, load_model
 
-__all__ = ["Decoded", "Generated", "StageTimes", "TextToShape", "load", "parse_box", "sampling_of", "usual_sampling"]
+__all__ = [
+    "Decoded",
+    "Generated",
+    "StageTimes",
+    "TextToShape",
+    "box_notes",
+    "load",
+    "parse_box",
+    "sampling_of",
+    "usual_sampling",
+]
 
 Progress = Callable[[int, int], None]
 
@@ -49,7 +59,7 @@ class Decoded:
     ids: NDArray[np.int64]
     # (3,) proportions asked for, longest 1.
     sizes: NDArray[np.float32] | None
-    # Remarks of the text encoder, such as words it did not know.
+    # Remarks, such as words that the text encoder did not know.
     notes: tuple[str, ...]
     # Seconds of the batch.
     text_s: float
@@ -121,7 +131,8 @@ class TextToShape:
 
         Raises:
             PromptError: the prompt is empty, too long, or holds no word that the model knows.
-            GeometryError: the decoded field has no surface.
+            EmptyFieldError: the decoded field has no surface.
+            GeometryError: the decoded field is not finite, or its surface cannot be made a mesh.
         """
         sampling = sampling_of(self.model.sampling, guidance, temperature, top_p, seed)
         return self.generate_many([prompt], [sampling], box=box, options=options)[0].mesh
@@ -138,7 +149,7 @@ class TextToShape:
         """All objects: `decode_many`, then `build` one by one.
 
         Raises:
-            GeometryError: one of the fields has no surface; the two steps called apart keep the others.
+            EmptyFieldError: one of the fields has no surface; the two steps called apart keep the others.
         """
         decoded = self.decode_many(prompts, sampling, box=box, on_step=on_step)
         return [self.build(one, options) for one in decoded]
@@ -173,6 +184,7 @@ class TextToShape:
         guided = any(config.guidance_scale > 0 for config in sampling)
         num_slots = self.slots_for(len(requests), guided)
         batch = self.engine(num_slots, guided).generate(requests, on_step)
+        remarks = box_notes(self.model, sizes)
         common: dict[str, Any] = {
             "sizes": sizes,
             "text_s": text_s,
@@ -182,7 +194,7 @@ class TextToShape:
             "read_bytes_per_s": self._step_bytes(num_slots, guided) / batch.tpot_s,
         }
         return [
-            Decoded(prompt=prompt, seed=config.seed, ids=result.ids.numpy(), notes=notes, **common)
+            Decoded(prompt=prompt, seed=config.seed, ids=result.ids.numpy(), notes=notes + remarks, **common)
             for prompt, config, result, notes in zip(prompts, sampling, batch.results, conditioned.notes, strict=True)
         ]
 
@@ -190,7 +202,8 @@ class TextToShape:
         """The mesh of an object's ids.
 
         Raises:
-            GeometryError: the field has no surface.
+            EmptyFieldError: the field has no surface.
+            GeometryError: the field is not finite, or its surface cannot be made a mesh.
         """
         started = time.perf_counter()
         shape = with_sizes(self.model.decode(decoded.ids), decoded.sizes)
@@ -206,6 +219,13 @@ class TextToShape:
     def _step_bytes(self, num_slots: int, guided: bool) -> int:
         """Bytes that a step has to read, with the cache half full."""
         return sum(self.engine(num_slots, guided).step_bytes(num_slots, self.model.plan.num_steps // 2))
+
+
+def box_notes(model: ShapeModel, sizes: NDArray[np.float32] | None) -> tuple[str, ...]:
+    """What to tell of a box that was asked for: nothing, unless the model knows of none."""
+    if sizes is None or model.decoder.config.use_bbox or (model.forced(sizes) >= 0).any():
+        return ()
+    return ("this model takes no box; the object was made without one, and its mesh stretched to these proportions",)
 
 
 def usual_sampling(usual: SamplingConfig, variants: int) -> SamplingConfig:

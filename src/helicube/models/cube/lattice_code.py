@@ -41,6 +41,8 @@ class Shape:
     field: Callable[[Points], NDArray[np.float32]]
     # (n, 3) points to (n, 3) uint8 sRGB; means something near the surface. None where the model knows no colours.
     colors: Callable[[Points], NDArray[np.uint8]] | None
+    # False where the field is in true proportions, whatever box was asked for; sizes are 1, 1, 1 then.
+    stretched: bool = True
 
 
 def box_ids(sizes: NDArray[np.floating]) -> NDArray[np.int64]:
