@@ -27,11 +27,18 @@ __all__ = ["command"]
 @click.option("--max-triangles", default=20_000, show_default=True, help="Never more than this.")
 @click.option("--size-m", type=float, help="Longest side in metres.")
 @click.option("--pivot", type=click.Choice(["base", "center"]), default="base", show_default=True)
-@click.option("--up", type=click.Choice(["y", "z"]), default="y", show_default=True)
+@click.option(
+    "--up",
+    type=click.Choice(["y", "z"]),
+    default="y",
+    show_default=True,
+    help="Axis that points up in OBJ, STL and PLY. A GLB is always +Y up, as its specification says: Blender and "
+    "others turn it.",
+)
 @click.option("--weights", help="Folder or Hugging Face name of another model, such as Cube 3D.")
 @click.option("--version", "version", help="v0.1 or v0.5, for published weights without a config.json.")
 @engine_options
-@click.option("--preview", is_flag=True, help="A PNG beside each mesh.")
+@click.option("--preview", is_flag=True, help="A PNG beside each mesh, upright.")
 def command(**options: object) -> None:
     """Turn each of PROMPTS, such as "a red wooden chair", into a clean coloured mesh."""
     from helicube.pipelines.generate_files import GenerateOptions, generate_files

@@ -10,7 +10,7 @@ import numpy as np
 from helicube.errors import GeometryError, InputError
 from helicube.geometry.mesh import Mesh
 
-__all__ = ["Placement", "place"]
+__all__ = ["Placement", "place", "y_up"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Placement:
     size_m: float | None = None
     # What becomes the origin: the middle of the bounding box, or the middle of its underside.
     pivot: Literal["center", "base"] = "base"
-    # Axis that points up afterwards. glTF, Roblox and Unity: y. Blender, Unreal and slicers: z.
+    # Axis that points up afterwards. glTF (by specification), Roblox and Unity: y. Blender, Unreal and slicers: z.
     up: Literal["y", "z"] = "y"
 
     def __post_init__(self) -> None:
@@ -52,3 +52,10 @@ def place(mesh: Mesh, placement: Placement) -> Mesh:
         vertices = vertices[:, [0, 2, 1]] * (1, -1, 1)
         normals = None if normals is None else normals[:, [0, 2, 1]] * np.array((1, -1, 1), dtype=np.float32)
     return replace(mesh, vertices=vertices.astype(np.float32), vertex_normals=normals)
+
+
+def y_up(mesh: Mesh) -> Mesh:
+    """A mesh that was placed with +Z up turned back to +Y up, as the renderer and GLB have it."""
+    turn = np.array((1, 1, -1), dtype=np.float32)
+    normals = None if mesh.vertex_normals is None else mesh.vertex_normals[:, [0, 2, 1]] * turn
+    return replace(mesh, vertices=mesh.vertices[:, [0, 2, 1]] * turn, vertex_normals=normals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import time
 from collections.abc import Sequence
@@ -14,8 +15,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from helicube.engine.options import EngineOptions, Kernels
 from helicube.engine.sampling import SamplingConfig
-from helicube.errors import GeometryError, InputError, MeshFileError
+from helicube.errors import (
+    EmptyFieldError,
+    GeometryError,
+    HelicubeError,
+    InputError,
+    MeshFileError,
+    MissingExtraError,
+)
 from helicube.geometry.export import check_target
+from helicube.geometry.mesh import Mesh
+from helicube.geometry.placement import y_up
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.text_to_shape import (
@@ -71,6 +81,18 @@ class GenerateOptions:
     def engine(self) -> EngineOptions:
         return EngineOptions(graph=self.graph, cache=self.cache, weights=self.weight_format, kernels=self.kernels)
 
+    @property
+    def mesh_format(self) -> str:
+        return (self.file_format or (self.output.suffix if self.output else "") or "glb").lower().lstrip(".")
+
+    @property
+    def mesh(self) -> MeshOptions:
+        # A GLB is +Y up by specification (glTF 2.0, 3.4), and programs turn it: another axis would have it lie down.
+        up = "y" if self.mesh_format == "glb" else self.up
+        return MeshOptions(
+            cells=self.cells, max_triangles=self.max_triangles, size_m=self.size_m, pivot=self.pivot, up=up
+        )
+
     def requests(self, usual: SamplingConfig) -> list[tuple[str, SamplingConfig]]:
         """A prompt and its sampling for each object, given what is usual for the model."""
         usual = usual_sampling(usual, self.variants)
@@ -87,52 +109,101 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
     Raises:
         InputError: an option is out of range, or one file is named for several objects.
         MeshFileError: the meshes cannot be written where they should go.
-        GeometryError: objects came out empty; all others are written.
+        MissingExtraError: pictures are asked for, and the renderer is not installed.
+        EmptyFieldError, GeometryError: objects could not be made; all others are written.
+        HelicubeError: pictures could not be made; all meshes are written.
     """
     console = console or Console(stderr=True)
     # Mistakes are found before anything is loaded.
     for prompt in options.prompts:
         check_prompt(prompt)
     parse_box(options.box)
-    requests, engine = options.requests(SamplingConfig()), options.engine
+    requests, engine, mesh = options.requests(SamplingConfig()), options.engine, options.mesh
     paths = output_paths(options, requests)
-    make_folder(options.output, paths)
-    for path in paths:
-        check_target(path, options.file_format)
-    mesh_options = MeshOptions(
-        cells=options.cells,
-        max_triangles=options.max_triangles,
-        size_m=options.size_m,
-        pivot=options.pivot,
-        up=options.up,
-    )
+    _check_files(options, paths)
     pipeline = load(options.weights, version=options.version, device=options.device, options=engine)
-    for remark in pipeline.model.remarks:
-        console.print(f"note: {remark}", highlight=False, markup=False, soft_wrap=True)
+    ignored = "a GLB is always +Y up, and programs turn it; --up z is for OBJ, STL and PLY"
+    for remark in [*pipeline.model.remarks, *([ignored] if mesh.up != options.up else [])]:
+        _say(console, f"note: {remark}")
     requests = options.requests(pipeline.model.sampling)
-    failed: dict[Path, GeometryError] = {}
+    failed: dict[Path, HelicubeError] = {}
     for start in range(0, len(requests), BATCH):
         part = requests[start : start + BATCH]
         for path, decoded in zip(paths[start:], _decode(pipeline, part, options, console), strict=False):
-            try:
-                _write(pipeline.build(decoded, mesh_options), path, options, console)
-            except GeometryError as error:
-                failed[path] = error
+            lost = _make(pipeline, decoded, path, options, console)
+            for one, error in lost.items():
                 if len(paths) > 1:
-                    console.print(f"{path}  not made: {error}", highlight=False, markup=False, soft_wrap=True)
-    _tell(failed, len(paths))
+                    _say(console, f"{one}  not made: {error}")
+            failed |= lost
+    _tell(failed, len(paths), drawn=any(sampling.temperature > 0 for _, sampling in requests))
     return paths
 
 
-def _tell(failed: dict[Path, GeometryError], count: int) -> None:
-    """Raise if objects were not made: one has said all there is to say, of several a summary."""
-    if failed and count == 1:
+def _check_files(options: GenerateOptions, paths: list[Path]) -> None:
+    """Find out whether all files can be written, and make the folder that was named."""
+    # What is missing for the pictures, too, would otherwise be told after the work.
+    if options.preview and importlib.util.find_spec("embreex") is None:
+        raise MissingExtraError("embreex", "render")
+    make_folder(options.output, paths)
+    for path in paths:
+        check_target(path, options.file_format)
+        if options.preview and path == path.with_suffix(".png"):
+            raise InputError(f"--preview would write its picture over the mesh {path}; name the mesh otherwise")
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _make(
+    pipeline: TextToShape, decoded: Decoded, path: Path, options: GenerateOptions, console: Console
+) -> dict[Path, HelicubeError]:
+    """Write an object, and its picture if asked for; the files that came to nothing, and why."""
+    try:
+        generated = pipeline.build(decoded, options.mesh)
+        started = time.perf_counter()
+        generated.mesh.export(path, file_format=options.file_format, name=decoded.prompt[:60])
+    except GeometryError as error:
+        return {path: error}
+    lost: dict[Path, HelicubeError] = {}
+    if options.preview:
+        try:
+            _show(generated.mesh, options.mesh.up, path.with_suffix(".png"))
+        except HelicubeError as error:
+            lost[path.with_suffix(".png")] = error
+    written_s = time.perf_counter() - started
+    for note in decoded.notes:
+        _say(console, f"note: {note}")
+    _say(console, f"{path}  {summary(generated, written_s)}")
+    return lost
+
+
+def _show(mesh: Mesh, up: Literal["y", "z"], path: Path) -> None:
+    from helicube.geometry.pictures import picture
+    from helicube.geometry.render import RenderOptions
+
+    picture(y_up(mesh) if up == "z" else mesh, path, RenderOptions(), frames=1)
+
+
+def _tell(failed: dict[Path, HelicubeError], count: int, *, drawn: bool) -> None:
+    """Raise if files came to nothing: one object's error says all there is to say, of several there is a summary.
+
+    Args:
+        count: objects in all.
+        drawn: ids are drawn, so that another seed gives another object.
+    """
+    if not failed:
+        return
+    if count == 1:
         raise next(iter(failed.values()))
-    if failed:
-        named = ", ".join(str(path) for path in [*failed][:5]) + (", …" if len(failed) > 5 else "")
-        raise GeometryError(
-            f"{len(failed)} of {count} objects came out empty ({named}); the others are written; try another --seed"
+    named = ", ".join(str(path) for path in [*failed][:5]) + (", …" if len(failed) > 5 else "")
+    if all(isinstance(error, EmptyFieldError) for error in failed.values()):
+        remedy = "another --seed" if drawn else "another prompt, or --temperature 0.5 with another --seed"
+        raise EmptyFieldError(
+            f"{len(failed)} of {count} objects came out empty ({named}); the others are written; try {remedy}"
         )
+    kind = GeometryError if any(isinstance(error, GeometryError) for error in failed.values()) else HelicubeError
+    raise kind(f"{len(failed)} files were not made ({named}); the others are written; see each reason above")
 
 
 def _decode(
@@ -153,21 +224,6 @@ def _decode(
                 progress.update(bar, completed=done, total=total, rate=f"{rate:.0f} tokens/s")
 
         return pipeline.decode_many(prompts, sampling, box=options.box, on_step=show)
-
-
-def _write(generated: Generated, path: Path, options: GenerateOptions, console: Console) -> None:
-    started = time.perf_counter()
-    mesh = generated.mesh
-    mesh.export(path, file_format=options.file_format, name=generated.decoded.prompt[:60])
-    if options.preview:
-        from helicube.geometry.pictures import picture
-        from helicube.geometry.render import RenderOptions
-
-        picture(mesh, path.with_suffix(".png"), RenderOptions(), frames=1)
-    written_s = time.perf_counter() - started
-    for note in generated.decoded.notes:
-        console.print(f"note: {note}", highlight=False, markup=False)
-    console.print(f"{path}  {summary(generated, written_s)}", highlight=False, markup=False, soft_wrap=True)
 
 
 def summary(generated: Generated, written_s: float) -> str:
@@ -205,12 +261,17 @@ def output_paths(options: GenerateOptions, requests: Sequence[tuple[str, Samplin
             f"--output {output} names one file for {len(requests)} objects; name a folder, without an ending"
         )
     folder = output or Path()
-    names: dict[str, int] = {}
+    taken: set[str] = set()
     paths = []
     for prompt, sampling in requests:
-        name = re.sub(r"[^a-z0-9]+", "-", prompt.lower()).strip("-")[:50] or "object"
+        base = name = re.sub(r"[^a-z0-9]+", "-", prompt.lower()).strip("-")[:50] or "object"
         if options.variants > 1:
-            name += f"-{sampling.seed}"
-        names[name] = names.get(name, 0) + 1
-        paths.append(folder / (f"{name}{suffix}" if names[name] == 1 else f"{name}-{names[name]}{suffix}"))
+            base = name = f"{base}-{sampling.seed}"
+        # A numbered name may be another prompt's own.
+        count = 1
+        while name in taken:
+            count += 1
+            name = f"{base}-{count}"
+        taken.add(name)
+        paths.append(folder / f"{name}{suffix}")
     return paths

@@ -7,15 +7,13 @@ import logging
 import re
 import sqlite3
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from helicube.errors import InputError
 from helicube.geometry.export import encode
 from helicube.geometry.mesh import Mesh
+from helicube.geometry.placement import y_up
 from helicube.serve.byte_cache import ByteCache
 from helicube.serve.database import Database, Row
 from helicube.serve.mesh_json import encode_json
@@ -195,13 +193,6 @@ def open_database(path: Path, files: ObjectFiles) -> Database:
     if not files.is_empty and not (path.is_file() and path.stat().st_size):
         raise InputError(f"{files.folder} holds files but {path} is missing; restore it, or choose another --data-dir")
     return Database(path, may_be_new=files.is_empty)
-
-
-def y_up(mesh: Mesh) -> Mesh:
-    """A +Z-up mesh turned to +Y up, as the renderer has it."""
-    turn = np.array(((1, 0, 0), (0, 0, -1), (0, 1, 0)), dtype=np.float32)
-    normals = None if mesh.vertex_normals is None else mesh.vertex_normals @ turn
-    return replace(mesh, vertices=mesh.vertices @ turn, vertex_normals=normals)
 
 
 def file_name(row: Row, ending: str) -> str:
