@@ -10,14 +10,17 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from tiny import tiny_weights
+from tiny import Words, tiny_weights
 from torch import Tensor
 
 from helicube.errors import CheckpointError
 from helicube.models.cube.checkpoint import PUBLISHED, cube_configs, load_cube
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.default import default_config, load_default, save_default
+from helicube.models.cube.text_clip import ClipTextEncoder
 from helicube.models.cube.tokenizer import CubeTokenizer, TokenizerConfig
+from helicube.pipelines import shape_model
+from helicube.pipelines.shape_model import CubeModel, load_model
 
 DECODER = {"n_layer": 2, "n_single_layer": 1, "n_head": 2, "n_embd": 16, "shape_model_vocab_size": 20,
            "shape_model_embed_dim": 4, "text_model_embed_dim": 8}  # fmt: skip
@@ -55,6 +58,23 @@ def test_embedder_is_found_under_any_of_its_names_and_stays_one(folder: Path) ->
 def test_weights_are_cast(folder: Path) -> None:
     weights = load_cube(folder)
     assert {p.dtype for p in weights.decoder.parameters()} == {torch.bfloat16}
+
+
+def test_each_part_is_read_in_the_type_it_will_be_used_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As on a CPU without instructions for bfloat16: the tokenizer must not have been rounded to it on the way.
+    monkeypatch.setattr(shape_model, "fastest_dtype", lambda _: torch.float32)
+    monkeypatch.setattr(ClipTextEncoder, "load", lambda *_: Words())
+    model = load_model(folder)
+    assert isinstance(model, CubeModel)
+    assert {p.dtype for p in model.decoder.parameters()} == {torch.bfloat16}
+    stored = load_file(folder / "shape_tokenizer.safetensors")
+    for name, tensor in model.tokenizer.state_dict().items():
+        if name in stored:
+            assert torch.equal(tensor, stored[name]), name
+    assert not torch.equal(stored["encoder.query"], stored["encoder.query"].bfloat16().float())
+    rounded = CubeModel(load_cube(folder), Words())
+    assert {p.dtype for p in rounded.tokenizer.parameters()} == {torch.bfloat16}
+    assert rounded.encoder_digest() == model.encoder_digest(), "ids of one are ids of the other"
 
 
 @pytest.mark.parametrize(

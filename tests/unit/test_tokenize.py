@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import trimesh
+from click.testing import CliRunner
 from tiny import Words, tiny_weights
 
+from helicube.cli.main import cli
 from helicube.errors import InputError, MeshFileError
 from helicube.geometry.box_sample import BAND, POINTS, RESOLUTION, pool_mean, sample_in_box, unpack
 from helicube.geometry.load import load_mesh
@@ -18,7 +21,16 @@ from helicube.geometry.winding import occupancy_lattice
 from helicube.models.cube.lattice_code import Shape, box_ids, sizes_of_ids
 from helicube.pipelines.meshing import BOUND, MeshOptions, find_surface
 from helicube.pipelines.shape_model import DefaultModel, load_model
-from helicube.pipelines.tokenize import CELLS, detokenize, normalised, occupancies, read_ids, tokenize, write_ids
+from helicube.pipelines.tokenize import (
+    CELLS,
+    ShapeIds,
+    detokenize,
+    normalised,
+    occupancies,
+    read_ids,
+    tokenize,
+    write_ids,
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +45,28 @@ def chair(tmp_path: Path) -> Path:
     return path
 
 
-def test_ids_survive_the_file_and_give_the_same_mesh(model: DefaultModel, chair: Path, tmp_path: Path) -> None:
+def test_ids_survive_the_file_and_say_whose_they_are(model: DefaultModel, chair: Path, tmp_path: Path) -> None:
     tokenized = tokenize(model, chair)
-    assert 0 <= tokenized.volume_iou <= 1
-    write_ids(tokenized.ids, model.name, tmp_path / "chair.json")
-    ids = read_ids(tmp_path / "chair.json")
-    assert np.array_equal(ids, tokenized.ids)
-    assert np.array_equal(tokenize(model, chair).ids, ids)
-    assert not list(tmp_path.glob("*.partial"))
+    write_ids(tokenized.ids, model, tmp_path / "chair.json")
+    row = read_ids(tmp_path / "chair.json")
+    assert np.array_equal(row.ids, tokenized.ids)
+    assert (row.model, row.encoder) == ("default", model.encoder_digest())
+    assert np.array_equal(tokenize(model, chair).ids, row.ids)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["chair.json", "chair.ply"]
+    with pytest.raises(InputError, match="cannot write"):
+        write_ids(row.ids, model, tmp_path / "no" / "chair.json")
+
+
+def test_ids_come_back_as_the_mesh_that_they_were_made_of(tmp_path: Path) -> None:
+    trimesh.creation.cylinder(radius=0.5, height=1.6, sections=48).export(tmp_path / "drum.ply")
+    arguments = [["tokenize", "drum.ply", "-o", "ids.json"], ["detokenize", "ids.json", "-o", "back.glb"]]
+    for line in arguments:
+        result = CliRunner().invoke(cli, [str(tmp_path / a) if "." in a else a for a in line])
+        assert result.exit_code == 0, result.exception
+    back = trimesh.load_mesh(tmp_path / "back.glb")
+    assert back.is_watertight
+    assert back.extents / back.extents.max() == pytest.approx([1 / 1.6, 1 / 1.6, 1], abs=0.04)
+    assert back.volume / np.prod(back.extents) == pytest.approx(np.pi / 4, rel=0.03)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"ids": 3}', '{"ids": ["a"]}', '{"ids": [[1], [2]]}', "[1, 2]", "\x00"])
@@ -54,12 +80,36 @@ def test_files_that_hold_no_ids(text: str, tmp_path: Path) -> None:
 
 
 def test_ids_of_another_model_are_refused(model: DefaultModel) -> None:
+    ids = np.array([low for low, _ in model.plan.ranges])
+    other = DefaultModel(tiny_weights(), Words())
+    assert other.encoder_digest() == model.encoder_digest()
+    row = ShapeIds(ids=ids, model="default", encoder=model.encoder_digest())
+    # Another decoder reads the same ids; another encoder, of shapes or of colours, would have given others.
+    digests = []
+    with torch.no_grad():
+        for weights in (other.code.shape.decoder.parameters(), other.code.shape.encoder.parameters(),
+                        other.code.paint.parameters()):  # fmt: skip
+            next(weights).add_(1)
+            digests.append(other.encoder_digest())
+    assert digests[0] == model.encoder_digest()
+    assert len(set(digests)) == 3
+    with pytest.raises(InputError, match=r"another model \(default, encoder [0-9a-f]{16}\).*--weights"):
+        detokenize(other, row, MeshOptions())
+
+
+def test_the_digest_does_not_depend_on_how_weights_were_read(model: DefaultModel) -> None:
+    rounded = tiny_weights()
+    rounded.code.bfloat16()
+    assert DefaultModel(rounded, Words()).encoder_digest() == model.encoder_digest()
+
+
+def test_ids_that_no_model_could_have_given_are_refused(model: DefaultModel) -> None:
     with pytest.raises(InputError, match="takes 15"):
-        detokenize(model, np.zeros(7, dtype=np.int64), MeshOptions())
+        detokenize(model, ShapeIds(ids=np.zeros(7, dtype=np.int64)), MeshOptions())
     ids = np.array([low for low, _ in model.plan.ranges])
     ids[4] = 10**9
     with pytest.raises(InputError, match="id 1000000000 at place 4 is out of range"):
-        detokenize(model, ids, MeshOptions())
+        detokenize(model, ShapeIds(ids=ids), MeshOptions())
 
 
 def test_a_sheet_has_no_inside(model: DefaultModel, tmp_path: Path) -> None:

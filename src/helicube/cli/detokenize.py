@@ -20,11 +20,15 @@ def command(
     *, ids: Path, output: Path | None, cells: int, max_triangles: int, weights: str | None, version: str | None
 ) -> None:
     """Decode IDS, a file of `helicube tokenize`, to a mesh."""
+    from helicube.geometry.export import check_target
     from helicube.pipelines.meshing import MeshOptions
     from helicube.pipelines.shape_model import load_model
     from helicube.pipelines.tokenize import detokenize, read_ids
 
+    options = MeshOptions(cells=cells, max_triangles=max_triangles)
+    path = output or ids.with_suffix(".glb")
+    check_target(path)
     row = read_ids(ids)
     model = load_model(weights, version=version)
-    mesh = detokenize(model, row, MeshOptions(cells=cells, max_triangles=max_triangles))
-    click.echo(mesh.export(output or ids.with_suffix(".glb")))
+    mesh = detokenize(model, row, options)
+    click.echo(mesh.export(path))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -87,6 +88,11 @@ class DefaultModel:
     def decode(self, ids: NDArray[np.int64]) -> Shape:
         return self.code.decode(ids)
 
+    def encoder_digest(self) -> str:
+        """Of the weights that turn meshes into ids: with equal ones, ids mean the same."""
+        encoders = ("shape.encoder.", *(f"paint.{name}" for name in self.code.paint.ENCODER))
+        return _digest({name: t for name, t in self.code.state_dict().items() if name.startswith(encoders)})
+
     @property
     def num_shape_ids(self) -> int:
         return self.code.num_shape_ids
@@ -132,6 +138,19 @@ class CubeModel:
 
         return Shape(sizes=np.ones(3, dtype=np.float32), field=field, colors=None, stretched=False)
 
+    def encoder_digest(self) -> str:
+        weights = self.tokenizer.state_dict()
+        return _digest({name: t for name, t in weights.items() if name.startswith(("encoder.", "bottleneck."))})
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """A fingerprint of weights, the same whether they were read as float32 or bfloat16."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        rounded = tensor.detach().to("cpu", torch.bfloat16).contiguous()
+        digest.update(f"{name} {tuple(rounded.shape)}".encode() + rounded.view(torch.int16).numpy().tobytes())
+    return digest.hexdigest()[:16]
+
 
 def _condition(
     model: DefaultModel | CubeModel,
@@ -160,8 +179,8 @@ def load_model(
     Args:
         weights: see `pipelines.model_folder.find_folder`.
         version: "v0.1" or "v0.5" for published weights without a `config.json`.
-        form: format that the decoder's matrices will be held in; published weights are read as bfloat16 unless that
-            is float32. `engine.build.prepare` converts them.
+        form: format that the decoder's matrices will be held in; a published decoder is read as bfloat16 unless that
+            is float32. `engine.build.prepare` converts them. A published tokenizer is read as `fastest_dtype`.
 
     Raises:
         CheckpointError: the folder holds no weights, or damaged ones.
@@ -182,9 +201,9 @@ def load_model(
     from helicube.models.cube.text_clip import ClipTextEncoder
 
     dtype = torch.float32 if form == "float32" else torch.bfloat16
-    cube = load_cube(folder, version=version, dtype=dtype, device=device)
     # Thousands of points at once: a matter of arithmetic, where the decoder's steps are one of memory.
-    cube.tokenizer.to(fastest_dtype(device))
+    for_points = fastest_dtype(device)
+    cube = load_cube(folder, version=version, dtype=dtype, tokenizer_dtype=for_points, device=device)
     tower = folder / "text_encoder"
     clip = ClipTextEncoder.load(tower) if tower.is_dir() else ClipTextEncoder.load()
     return CubeModel(cube, clip, name=folder.name)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from helicube.errors import InputError, MeshFileError
 from helicube.geometry.box_sample import EXTENT, POINTS, pool_mean, sample_in_box, unpack
+from helicube.geometry.files import whole_file
 from helicube.geometry.load import LoadedMesh, load_mesh
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import sample_points, volume_iou
@@ -21,12 +22,23 @@ from helicube.models.cube.lattice_code import Shape
 from helicube.pipelines.meshing import BOUND, MeshOptions, build_mesh
 from helicube.pipelines.shape_model import CubeModel, DefaultModel
 
-__all__ = ["Tokenized", "detokenize", "occupancies", "read_ids", "tokenize", "write_ids"]
+__all__ = ["ShapeIds", "Tokenized", "detokenize", "occupancies", "read_ids", "tokenize", "write_ids"]
 
 # Voxels along each side of the cube in which a round trip is compared, and points in one call of the field.
 CELLS = 128
 BATCH = 1 << 17
 GREY = np.array([200, 200, 200], dtype=np.uint8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeIds:
+    """A row of ids, and whose they are."""
+
+    # (n,) int64.
+    ids: NDArray[np.int64]
+    # Name of the model, and digest of the encoder that gave them; None where the file does not say.
+    model: str | None = None
+    encoder: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +114,18 @@ def occupancies(
     return truth, mine
 
 
-def detokenize(model: DefaultModel | CubeModel, ids: NDArray[np.int64], options: MeshOptions) -> Mesh:
+def detokenize(model: DefaultModel | CubeModel, row: ShapeIds, options: MeshOptions) -> Mesh:
     """The mesh of a row of ids.
 
     Raises:
-        InputError: the row has the wrong length, or an id that may not stand where it does.
+        InputError: the row is of another model, has the wrong length, or an id that may not stand where it does.
     """
-    ranges = model.plan.ranges
+    if row.encoder is not None and row.encoder != model.encoder_digest():
+        raise InputError(
+            f"these ids are of another model ({row.model}, encoder {row.encoder}) than {model.name!r}; "
+            "name the one that made them with --weights, or make them again with `helicube tokenize`"
+        )
+    ranges, ids = model.plan.ranges, row.ids
     if ids.shape != (len(ranges),):
         raise InputError(f"{ids.size} ids were given; model {model.name!r} takes {len(ranges)}")
     low, high = np.array(ranges).T
@@ -119,23 +136,29 @@ def detokenize(model: DefaultModel | CubeModel, ids: NDArray[np.int64], options:
     return build_mesh(model.decode(ids), options)[0]
 
 
-def write_ids(ids: NDArray[np.int64], model_name: str, path: Path) -> None:
-    """Ids as a small JSON file, whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps({"model": model_name, "ids": ids.tolist()}) + "\n", encoding="utf-8")
-    partial.replace(path)
+def write_ids(ids: NDArray[np.int64], model: DefaultModel | CubeModel, path: Path) -> None:
+    """Ids, and whose they are, as a small JSON file, whole or not at all.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    content = {"model": model.name, "encoder": model.encoder_digest(), "ids": ids.tolist()}
+    with whole_file(path) as passing:
+        passing.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
-def read_ids(path: Path) -> NDArray[np.int64]:
-    """Ids from a file of `write_ids`, (n,).
+def read_ids(path: Path) -> ShapeIds:
+    """Ids from a file of `write_ids`.
 
     Raises:
         InputError: the file is missing or something else.
     """
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))["ids"]
-        return np.array([operator.index(value) for value in raw], dtype=np.int64)
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        ids = np.array([operator.index(value) for value in raw["ids"]], dtype=np.int64)
+        model, encoder = raw.get("model"), raw.get("encoder")
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); make one with `helicube tokenize`") from None
     except (ValueError, KeyError, TypeError, OverflowError):
         raise InputError(f"{path} is no file of ids; make one with `helicube tokenize MESH -o {path.name}`") from None
+    return ShapeIds(ids=ids, model=model, encoder=encoder)

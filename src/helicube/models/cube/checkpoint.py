@@ -50,6 +50,7 @@ def load_cube(
     *,
     version: str | None = None,
     dtype: torch.dtype = torch.bfloat16,
+    tokenizer_dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> CubeWeights:
     """Load a checkpoint folder, casting tensor by tensor, so that the float32 file is never held as a whole.
@@ -57,12 +58,13 @@ def load_cube(
     Args:
         folder: holds `shape_gpt.safetensors`, `shape_tokenizer.safetensors`, and, without `version`, `config.json`.
         version: "v0.1" or "v0.5".
+        dtype: of the decoder, and of the tokenizer unless `tokenizer_dtype` is given.
 
     Raises:
         CheckpointError: a file is missing or truncated, or a tensor is missing, unknown or wrongly shaped.
     """
     decoder_config, tokenizer_config = cube_configs(folder, version)
-    tokenizer = load_tensors(CubeTokenizer, tokenizer_config, folder / TOKENIZER_FILE, dtype, device)
+    tokenizer = load_tensors(CubeTokenizer, tokenizer_config, folder / TOKENIZER_FILE, tokenizer_dtype or dtype, device)
     decoder = load_tensors(CubeDecoder, decoder_config, folder / DECODER_FILE, dtype, device)
     decoder.adopt_codebook(tokenizer.bottleneck.block.codes())
     return CubeWeights(decoder=decoder, tokenizer=tokenizer)
