@@ -48,23 +48,34 @@ def test_no_error_ends_a_thread(start: Start, monkeypatch: pytest.MonkeyPatch, p
     assert service.works == {}
 
 
-def test_a_failure_that_the_disk_does_not_take_is_booked_later(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = start()
+def test_what_a_full_disk_does_not_take_is_kept_until_it_does(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start(step_s=0.02)
     service = service_of(client)
+    made = post(client, prompt="a chair")
+    address = made["objects"][0]["url"].removesuffix(".glb")
 
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> Any:
         raise sqlite3.OperationalError("database or disk is full")
 
+    kept, cancelled = (post(client, wait=False, prompt=prompt) for prompt in ("a table", "a lamp"))
     with monkeypatch.context() as patch:
-        patch.setattr(service.store.database, "finish_object", full)
-        patch.setattr(service.store.database, "end_items", full)
-        job = post(client, wait=False, prompt="a chair")
-        until(lambda: bool(service.unbooked))
+        patch.setattr(service.store.database, "change", full)
+        assert client.delete(f"/v1/jobs/{cancelled['id']}").status_code == 204
+        assert cancelled["objects"][0]["id"] not in service.works
+        until(lambda: service.works[kept["objects"][0]["id"]] in service.late.parked)
+        # Decoded, and not to blame: it stays under way.
+        assert client.get(f"/v1/jobs/{kept['id']}").json()["status"] == "running"
         assert client.get("/healthz").json() == {"status": "broken"}
-        refused = client.post("/v1/objects", json={**DRAFT, "prompt": "a table"})
-        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "broken")
-    until(lambda: bool(client.get(f"/v1/jobs/{job['id']}").json()["status"] == "failed"))
-    assert post(client, prompt="a chair")["status"] == "done"
+        for ending in ("glb", "obj", "png"):
+            assert client.get(f"{address}.{ending}").status_code == 200
+        refused = client.post("/v1/objects", json={**DRAFT, "prompt": "a stool"})
+        forget = client.delete(f"/v1/jobs/{made['id']}")
+        for answer in (refused, forget, client.delete(address)):
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "broken")
+            assert answer.headers["Retry-After"] == "30"
+    until(lambda: bool(client.get(f"/v1/jobs/{kept['id']}").json()["status"] == "done"))
+    until(lambda: client.get("/healthz").status_code == 200)
+    assert client.get(f"/v1/jobs/{cancelled['id']}").json()["status"] == "cancelled"
 
 
 def test_an_object_under_which_the_process_dies_is_given_up(start: Start, tmp_path: Path) -> None:

@@ -179,12 +179,43 @@ def test_what_cannot_be_read_now_is_not_taken_for_damaged(tmp_path: Path, monkey
             store.file("a" * 32, "glb")
     assert raised.value.status == 503
     assert store.file("a" * 32, "stl")
-    store.files.path("a" * 32).unlink()
-    with pytest.raises(ApiError) as raised:
-        store.file("a" * 32, "ply")
-    assert raised.value.status == 410
-    assert not store.has("a" * 32)
     store.close()
+
+
+@pytest.mark.parametrize(("harm", "why"), [("unlink", "is missing"), ("flip", "damaged"), ("delete", "deleted mean")])
+def test_what_is_gone_says_why(tmp_path: Path, harm: str, why: str, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(tmp_path, 1 << 20)
+    put(store, "a" * 32)
+    row, path = store.row("a" * 32), store.files.path("a" * 32)
+    if harm == "flip":
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(bytes(data))
+    elif harm == "unlink":
+        path.unlink()
+    else:
+        store.delete("a" * 32)
+    with pytest.raises(ApiError, match=why) as raised:
+        store.mesh(row)
+    assert (raised.value.status, raised.value.code) == (410, "gone")
+    assert not store.has("a" * 32)
+    assert not path.exists()
+    assert ("is dropped" in caplog.text) == (harm != "delete")
+    store.close()
+
+
+def test_an_object_that_was_cut_is_dropped_at_the_start_with_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(tmp_path, 1 << 20)
+    for key in ("a" * 32, "b" * 32):
+        put(store, key)
+    path = store.files.path("a" * 32)
+    store.close()
+    path.write_bytes(path.read_bytes()[:100])
+    Store(tmp_path, 1 << 20).close()
+    assert not path.exists()
+    assert f"object {'a' * 32} is dropped: its file has 100 bytes" in caplog.text
 
 
 def test_pictures_count_towards_the_bound(tmp_path: Path) -> None:

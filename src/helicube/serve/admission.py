@@ -24,6 +24,8 @@ def refuse_beyond_the_queue(service: Service, keys: Sequence[str], client: str) 
     """
     if service.stopping:
         raise ApiError(503, "the service is stopping; try again in a moment", retry_after_s=5)
+    if not service.store.disk.is_sound:
+        raise service.store.disk.answer
     if not service.is_sound:
         raise ApiError(503, "the service is broken; its log says why", code="broken", retry_after_s=30)
     num_new = len({key for key in keys if key not in service.works and not service.store.has(key)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException
 
 from helicube.errors import HelicubeError, InputError, MissingExtraError, PromptError
+from helicube.serve.disk_state import DiskState
 from helicube.serve.page_files import content_policy
 from helicube.serve.plan_page import error_page
 from helicube.serve.problem import ApiError
@@ -24,7 +26,7 @@ TEXTS = {
     403: "A page of another site asks.",
     404: "There is no such thing.",
     408: "The body came too slowly.",
-    410: "The object was removed to keep the cache within its bound.",
+    410: "The object's file is damaged or missing on the disk, or was deleted meanwhile; ask for it again.",
     413: "The body is too large.",
     415: "The body is not declared as JSON.",
     421: "This host name is not served.",
@@ -54,7 +56,7 @@ def first_problem(problems: Sequence[Any]) -> str:
     return f"{place or problem['loc'][0]}: {problem['msg']}{more}; see /openapi.json"
 
 
-def add_error_answers(app: FastAPI) -> None:
+def add_error_answers(app: FastAPI, disk: DiskState) -> None:
     """Make every error a line in the same shape."""
 
     @app.exception_handler(ApiError)
@@ -85,6 +87,12 @@ def add_error_answers(app: FastAPI) -> None:
     async def of_http(_: Request, error: HTTPException) -> JSONResponse:
         answer = ApiError(error.status_code, str(error.detail))
         return JSONResponse(answer.body, status_code=error.status_code, headers=error.headers)
+
+    @app.exception_handler(sqlite3.Error)
+    @app.exception_handler(OSError)
+    async def of_disk(_: Request, error: Exception) -> JSONResponse:
+        disk.refused(error)
+        return reply(disk.answer)
 
     @app.exception_handler(Exception)
     async def of_anything(_: Request, error: Exception) -> JSONResponse:

@@ -47,7 +47,7 @@ def create_app(service: Service) -> FastAPI:
     keys = Keys(service.config.api_key)
     for router in (job_routes(service), object_routes(service), state_routes(service, keys), site_routes(service)):
         app.include_router(router)
-    add_error_answers(app)
+    add_error_answers(app, service.store.disk)
     add_gauges(service)
     return app
 
@@ -74,8 +74,7 @@ async def tick(service: Service) -> None:
         scheduler = service.scheduler
         service.stats.sample(len(scheduler.running), scheduler.num_waiting, scheduler.num_tokens)
         service.teller.positions()
-        if service.unbooked:
-            await run_in_threadpool(service.book_again)
+        await run_in_threadpool(service.late.tick)
 
 
 def add_gauges(service: Service) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from helicube.serve.database_file import open_connection
+from helicube.serve.database_file import FORMAT, open_connection
 
 __all__ = ["Database", "NewItem"]
 
@@ -58,6 +58,15 @@ class Database:
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
                 raise
+
+    def probe(self) -> None:
+        """Write something that changes nothing.
+
+        Raises:
+            sqlite3.Error: the disk does not take it.
+        """
+        with self.change() as db:
+            db.execute(f"PRAGMA user_version={FORMAT}")
 
     def rows(self, query: str, *values: object) -> list[Row]:
         with self.lock:

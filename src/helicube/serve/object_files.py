@@ -14,6 +14,7 @@ import numpy as np
 
 from helicube.errors import InputError
 from helicube.geometry.mesh import Mesh
+from helicube.serve.png import is_whole_png
 
 __all__ = ["ObjectFiles"]
 
@@ -105,6 +106,18 @@ class ObjectFiles:
             return None
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             return Mesh(**{name: arrays[name] for name in arrays.files})
+
+    def read_picture(self, key: str) -> bytes | None:
+        """The picture, or None if there is none or it is not what was written.
+
+        Raises:
+            OSError: the file may be sound, but cannot be read now.
+        """
+        try:
+            data = self.path(key, "png").read_bytes()
+        except FileNotFoundError:
+            return None
+        return data if is_whole_png(data) else None
 
     def delete(self, key: str) -> None:
         for ending in ("npz", "png"):

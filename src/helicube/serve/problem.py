@@ -54,8 +54,8 @@ def not_found(what: str, name: str) -> ApiError:
     return ApiError(404, f"there is no {what} {name}; it may have been deleted")
 
 
-def gone(name: str) -> ApiError:
-    return ApiError(410, f"object {name} was removed to keep the cache within its bound; ask for it again")
+def gone(name: str, why: str) -> ApiError:
+    return ApiError(410, f"object {name} {why}; ask for it again")
 
 
 def unreadable(name: str, error: OSError) -> ApiError:

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from helicube.engine.request import Request
 from helicube.errors import GeometryError, HelicubeError, InputError
 from helicube.geometry.export import encode
+from helicube.geometry.mesh import Mesh
 from helicube.models.cube.lattice_code import Shape
 from helicube.pipelines.object_steps import ObjectSteps, fingerprint
 from helicube.pipelines.text_to_shape import TextToShape
@@ -25,6 +27,7 @@ from helicube.serve.byte_cache import ByteCache
 from helicube.serve.config import ServeConfig
 from helicube.serve.database import NewItem
 from helicube.serve.events import Hub
+from helicube.serve.late_writes import LateWrites
 from helicube.serve.mesh_workers import COARSE, FINAL, FINER, MeshWorkers
 from helicube.serve.problem import not_found
 from helicube.serve.scheduler import Scheduler
@@ -70,14 +73,13 @@ class Service:
         self.works: dict[str, Work] = {}
         self.stopping = False
         self.hurried = threading.Event()
-        # Ends that the disk did not take, such as when it was full; booked as soon as it does.
-        self.unbooked: list[tuple[list[Owner], dict[str, str]]] = []
         self.drainer = threading.Thread(target=self._drain, name="helicube-drain", daemon=True)
         engine = pipeline.engine(config.slots, True)
         self.scheduler = Scheduler(engine, self, self._prepare, self.steps.num_shape_ids)
         self.meshes = MeshWorkers(config.mesh_threads, self.failed)
         self.view = View(self)
         self.teller = Teller(self)
+        self.late = LateWrites(self.store.database, self.store.disk, self._finish_later, self.teller.end)
 
     # Life.
 
@@ -99,12 +101,12 @@ class Service:
     def _give_up(self, owner: Owner) -> None:
         text = f"the service died {MAX_ATTEMPTS} times while it made this object; ask again, or report the prompt"
         log.error("job %s, object %d: %s", *owner, text)
-        self.store.database.end_items([owner], "failed", {"code": "crashed", "message": text})
+        self.late.end([owner], "failed", {"code": "crashed", "message": text})
         self.stats.ended("failed")
 
     @property
     def is_sound(self) -> bool:
-        return self.scheduler.is_sound and self.meshes.is_sound and not self.unbooked
+        return self.scheduler.is_sound and self.meshes.is_sound and self.late.is_sound
 
     def begin_stop(self, on_drained: Callable[[], None] = lambda: None) -> None:
         """Take no more jobs, and let what is in the slots finish; listeners are then told to go.
@@ -170,7 +172,11 @@ class Service:
             refuse_beyond_the_queue(self, keys, client)
             self._accept(job, request, dict(enumerate(zip(keys, specs, strict=True))), fresh, client)
         log.info("job %s: %d objects", job, len(specs))
-        self.store.database.prune_jobs(self.config.limits.jobs)
+        try:
+            self.store.database.prune_jobs(self.config.limits.jobs)
+        except sqlite3.Error as error:
+            # The job is accepted all the same.
+            self.store.disk.refused(error)
         return job
 
     def _accept(
@@ -190,7 +196,7 @@ class Service:
         self.store.database.add_job(job, request, items)
         for place, (key, spec) in wanted.items():
             if key in cached:
-                self.store.database.touch(key)
+                self.store.touch(key)
                 self.stats.ended("cached")
             else:
                 work = self._work(key, spec, fresh[key][0] if key in fresh else None, notes[key])
@@ -236,7 +242,8 @@ class Service:
                     self.hub.publish(job, "gone", {})
                 return
             places = [item["place"] for item in self.store.database.items(job) if item["status"] == "live"]
-            self.store.database.end_items([(job, place) for place in places], "cancelled")
+            # Free at once, even if the disk does not take it now.
+            self.late.end([(job, place) for place in places], "cancelled")
             for work in [w for w in self.works.values() if any(owner[0] == job for owner in w.owners)]:
                 work.owners = [owner for owner in work.owners if owner[0] != job]
                 self.stats.ended("cancelled")
@@ -254,6 +261,7 @@ class Service:
         """
         self.store.row(key)
         self.store.delete(key)
+        self.previews.drop(lambda entry: isinstance(entry, tuple) and entry[0] == key)
 
     # What the engine's thread reports.
 
@@ -261,7 +269,7 @@ class Service:
         try:
             self.store.database.begin_items(work.owners)
         except sqlite3.Error as error:
-            log.warning("the attempt at object %s cannot be counted (%s)", work.key, error)
+            self.store.disk.refused(error)
         self.teller.live(work)
 
     def stepped(self, work: Work) -> None:
@@ -283,7 +291,7 @@ class Service:
         assert ids is not None, "decoded work has ids"
         if self.meshes.num_pending < BUSY_MESHES:
             self.meshes.add(FINER, work, lambda: self._preview(work, ids, 1))
-        self.meshes.add(FINAL, work, lambda: self._finish(work, ids))
+        self._finish_later(work)
         self.teller.live(work)
 
     def failed(self, work: Work, error: Exception) -> None:
@@ -298,26 +306,12 @@ class Service:
         with self.lock:
             if work.cancelled or self.works.get(work.key) is not work:
                 return
-            self._book_failure(work.owners, {"code": code.lower(), "message": text})
+            self.late.end(work.owners, "failed", {"code": code.lower(), "message": text})
             del self.works[work.key]
             self.stats.ended("failed")
+        self.late.settled(work)
         self.teller.objects(work)
         self.teller.end(job for job, _ in work.owners)
-
-    def _book_failure(self, owners: list[Owner], error: dict[str, str]) -> None:
-        try:
-            self.store.database.end_items(owners, "failed", error)
-        except sqlite3.Error as cause:
-            log.error("the end of %d objects cannot be written (%s)", len(owners), cause)
-            self.unbooked.append((owners, error))
-
-    def book_again(self) -> None:
-        """Try to write what the disk did not take before."""
-        with self.lock:
-            again, self.unbooked = self.unbooked, []
-            for owners, error in again:
-                self._book_failure(owners, error)
-        self.teller.end(job for owners, _ in again for job, _ in owners)
 
     # What the mesh threads do.
 
@@ -346,21 +340,39 @@ class Service:
         for job, place in work.owners:
             self.hub.publish(job, "preview", {"index": place, **self.view.preview(job, place, work)})
 
+    def _finish_later(self, work: Work) -> None:
+        ids = work.ids
+        assert ids is not None, "decoded work has ids"
+        self.meshes.add(FINAL, work, lambda: self._finish(work, ids))
+
     def _finish(self, work: Work, ids: NDArray[np.int64]) -> None:
         mesh = self.steps.mesh(self._shape(work, ids), work.spec.box, work.spec.mesh_options)
         about = self.view.about(work, mesh, self.model_name)
-        # The slow part, before the lock.
-        staged = self.store.files.stage(work.key, mesh)
         try:
-            with self.lock:
-                if work.cancelled:
-                    return
-                self.store.finish(work.key, staged, about, work.owners)
-                del self.works[work.key]
-        finally:
-            staged[0].unlink(missing_ok=True)
+            self._keep(work, mesh, about)
+        except (OSError, sqlite3.Error) as error:
+            # Nothing is wrong with the object: it stays under way, and is kept once there is room.
+            self.late.park(work, error)
+            return
+        if work.cancelled:
+            return
+        self.late.settled(work)
         self.stats.observe("object_s", about["times"]["total_s"])
         self.stats.ended("done")
         self.teller.objects(work)
         self.teller.end(job for job, _ in work.owners)
-        self.store.trim(work.key)
+        try:
+            self.store.trim(work.key)
+        except (OSError, sqlite3.Error) as error:
+            self.store.disk.refused(error)
+
+    def _keep(self, work: Work, mesh: Mesh, about: dict[str, Any]) -> None:
+        # The slow part, before the lock.
+        staged = self.store.files.stage(work.key, mesh)
+        try:
+            with self.lock:
+                if not work.cancelled:
+                    self.store.finish(work.key, staged, about, work.owners)
+                    del self.works[work.key]
+        finally:
+            staged[0].unlink(missing_ok=True)

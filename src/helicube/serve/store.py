@@ -16,6 +16,7 @@ from helicube.geometry.mesh import Mesh
 from helicube.geometry.placement import y_up
 from helicube.serve.byte_cache import ByteCache
 from helicube.serve.database import Database, Row
+from helicube.serve.disk_state import DiskState
 from helicube.serve.mesh_json import encode_json
 from helicube.serve.object_files import ObjectFiles
 from helicube.serve.problem import ApiError, gone, not_found, unreadable
@@ -52,7 +53,7 @@ class Store:
 
     def __init__(self, folder: Path, cache_bytes: int) -> None:
         self.cache_bytes = cache_bytes
-        self.files = ObjectFiles(folder / "objects")
+        self.files, self.disk = ObjectFiles(folder / "objects"), DiskState(folder)
         self.database = open_database(folder / "jobs.sqlite3", self.files)
         self.encoded = ByteCache(ENCODED_BYTES)
         # One picture at a time: rendering takes all cores.
@@ -116,10 +117,24 @@ class Store:
                     total -= row["bytes"]
 
     def delete(self, key: str) -> None:
-        # The row first: an object without a file must not be found.
-        self.database.delete_object(key)
-        self.files.delete(key)
-        self.encoded.drop(lambda entry: isinstance(entry, tuple) and entry[0] == key)
+        try:
+            # The row first: an object without a file must not be found.
+            self.database.delete_object(key)
+            self.files.delete(key)
+        except sqlite3.OperationalError:
+            # A full disk takes no change of a row, until the files have made room for it.
+            self.files.delete(key)
+            self.database.delete_object(key)
+        finally:
+            self.encoded.drop(lambda entry: isinstance(entry, tuple) and entry[0] == key)
+
+    def touch(self, key: str) -> None:
+        """Book a use, which is no reason to refuse anything."""
+        if self.disk.is_sound:
+            try:
+                self.database.touch(key)
+            except sqlite3.Error as error:
+                self.disk.refused(error)
 
     def row(self, key: str) -> Row:
         found = self.database.object(key)
@@ -134,14 +149,22 @@ class Store:
             # Such as too many open files: that says nothing against the object.
             raise unreadable(row["id"], error) from None
         if mesh is None:
-            self.delete(row["id"])
-            raise gone(row["id"])
+            raise self._drop(row["id"])
         return mesh
+
+    def _drop(self, key: str) -> ApiError:
+        """Remove an object whose file is not what was written; what to answer."""
+        if not self.has(key):
+            return gone(key, "was deleted meanwhile")
+        what = "is missing on the disk" if self.files.size(key) < 0 else "was damaged on the disk"
+        log.error("object %s is dropped: its file %s", key, what)
+        self.delete(key)
+        return gone(key, f"is removed, as its file {what}")
 
     def file(self, key: str, ending: str) -> bytes:
         """An object as a file of the format that the ending names."""
         row = self.row(key)
-        self.database.touch(key)
+        self.touch(key)
         data = self.encoded.get((key, ending))
         if data is None:
             data = self._picture(row) if ending == "png" else self._encode(row, ending)
@@ -160,25 +183,34 @@ class Store:
         from helicube.geometry.pictures import encode_png
         from helicube.geometry.render import RenderOptions, render
 
-        path = self.files.path(row["id"], "png")
         try:
-            if path.is_file():
-                return path.read_bytes()
-            with self.picture_lock:
-                mesh = self.mesh(row)
-                if json.loads(row["about"])["settings"]["up"] == "z":
-                    mesh = y_up(mesh)
-                data = encode_png(render(mesh, RenderOptions(background=None)))
-                self.files.write_bytes(path, data)
+            found = self.files.read_picture(row["id"])
         except OSError as error:
             raise unreadable(row["id"], error) from None
-        self.database.book_picture(row["id"], len(data))
+        if found is not None:
+            return found
+        if self.has_picture(row["id"]):
+            log.error("the picture of object %s was damaged on the disk; it is made anew", row["id"])
+        with self.picture_lock:
+            mesh = self.mesh(row)
+            if json.loads(row["about"])["settings"]["up"] == "z":
+                mesh = y_up(mesh)
+            data = encode_png(render(mesh, RenderOptions(background=None)))
+            self._keep_picture(row["id"], data)
         if not self.has(row["id"]):
             # Deleted meanwhile: leave nothing behind.
-            path.unlink(missing_ok=True)
-            raise ApiError(404, f"object {row['id']} was deleted")
-        self.trim(row["id"])
+            self.files.path(row["id"], "png").unlink(missing_ok=True)
+            raise gone(row["id"], "was deleted meanwhile")
         return data
+
+    def _keep_picture(self, key: str, data: bytes) -> None:
+        try:
+            self.files.write_bytes(self.files.path(key, "png"), data)
+            self.database.book_picture(key, len(data))
+            self.trim(key)
+        except (OSError, sqlite3.Error) as error:
+            # It can be shown all the same.
+            self.disk.refused(error)
 
     def has_picture(self, key: str) -> bool:
         return self.files.path(key, "png").is_file()

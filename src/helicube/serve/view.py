@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["View"]
 
 Json = dict[str, Any]
-GONE = {"code": "gone", "message": "the object was deleted, or removed to keep the cache within its bound; ask again"}
+GONE = {
+    "code": "gone",
+    "message": "the object is no longer kept: deleted, damaged on the disk, or removed to make room; ask again",
+}
 
 
 class View:
