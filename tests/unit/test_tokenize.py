@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import trimesh
 from click.testing import CliRunner
 from tiny import Words, tiny_weights
 
-from helicube.cli.main import cli
+from helicube.cli.main import cli, main
 from helicube.errors import InputError, MeshFileError
 from helicube.geometry.box_sample import BAND, POINTS, RESOLUTION, pool_mean, sample_in_box, unpack
 from helicube.geometry.load import load_mesh
@@ -67,6 +69,34 @@ def test_ids_come_back_as_the_mesh_that_they_were_made_of(tmp_path: Path) -> Non
     assert back.is_watertight
     assert back.extents / back.extents.max() == pytest.approx([1 / 1.6, 1 / 1.6, 1], abs=0.04)
     assert back.volume / np.prod(back.extents) == pytest.approx(np.pi / 4, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tokenize", "gone.glb", "-o", "nope/x.json"], "the folder .*nope does not exist; create it first"),
+        (["detokenize", "gone.json", "-o", "nope/x.glb"], "the folder .*nope does not exist; create it first"),
+        (["detokenize", "gone.json", "-o", "x.fbx"], "cannot write the format '.fbx'; choose one of glb"),
+        (["render", "gone.glb", "-o", "nope/x.gif"], "the folder .*nope does not exist; create it first"),
+        (["render", "gone.glb", "-o", "x.jpg"], "the ending must be .png, or .gif"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_where_a_result_cannot_go_is_told_in_one_line_before_anything_is_read(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["helicube", *arguments])
+    monkeypatch.setattr("helicube.pipelines.shape_model.load_model", None)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 1
+    assert re.fullmatch(f"error: .*{words}.*\n", capsys.readouterr().err)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"ids": 3}', '{"ids": ["a"]}', '{"ids": [[1], [2]]}', "[1, 2]", "\x00"])
