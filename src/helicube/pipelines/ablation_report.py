@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from helicube.errors import MissingExtraError
+from helicube.geometry.files import whole_file
 from helicube.pipelines.ablation import Ablation, AblationRow
 from helicube.pipelines.measured import check_output, write_measured
 
@@ -112,9 +113,8 @@ def chart(ablation: Ablation, path: Path) -> None:
     axes.set_xlabel("ms per token and object")
     axes.set_title(title(ablation), fontsize=9)
     axes.legend()
-    partial = path.with_name(f".{path.name}.partial")
-    figure.savefig(partial, dpi=120, format="png")
-    partial.replace(path)
+    with whole_file(path) as passing:
+        figure.savefig(passing, dpi=120, format="png")
 
 
 def _figure_class() -> type[Figure]:

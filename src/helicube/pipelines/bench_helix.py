@@ -139,7 +139,4 @@ def write_rows(options: BenchOptions, rows: Sequence[Row], path: Path) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    try:
-        write_measured({"options": asdict(options), "rows": [asdict(row) for row in rows]}, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}); name another file") from None
+    write_measured({"options": asdict(options), "rows": [asdict(row) for row in rows]}, path)

@@ -17,6 +17,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from helicube.engine.metrics import probe_bandwidth
 from helicube.engine.sampling import SamplingConfig
+from helicube.geometry.files import whole_file
 from helicube.pipelines.measured import check_output
 from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.text_to_shape import StageTimes, TextToShape
@@ -112,9 +113,8 @@ def profile_prompt(pipeline: TextToShape, prompt: str, *, trace: Path | None = N
     with profile(activities=activities) as profiler:
         pipeline.generate_many([prompt], configs, options=options)
     if trace is not None:
-        partial = trace.with_name(trace.name + ".partial.json")
-        profiler.export_chrome_trace(str(partial))
-        partial.replace(trace)
+        with whole_file(trace) as passing:
+            profiler.export_chrome_trace(str(passing))
     return _digest(pipeline, profiler, timed.times, timed.decoded.tpot_s, steps)
 
 
