@@ -19,6 +19,9 @@ from helicube.train.shards import ItemSet
 
 __all__ = ["ColorTask", "ColorTaskConfig"]
 
+# Name of the command that trains it.
+KIND = "colors"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColorTaskConfig:
@@ -50,20 +53,22 @@ class ColorTask:
         train: ItemSet,
         unseen: ItemSet,
         *,
+        device: str = "cpu",
         frozen: LatticeColors | None = None,
     ) -> None:
         torch.manual_seed(0)
-        self.model = LatticeColors(color, tokenizer.config)
+        self.model = LatticeColors(color, tokenizer.config).to(device)
         self.is_frozen = frozen is not None
         if frozen is not None:
             self.model.load_state_dict(frozen.state_dict())
             self.model.freeze_encoder()
         self.config, self.train, self.unseen = config, train, unseen
-        self.train_view = _View(train, tokenizer, color.palette_size)
-        self.unseen_view = _View(unseen, tokenizer, color.palette_size)
+        tokenizer = tokenizer.to(device).eval()
+        self.train_view = _View(train, tokenizer, color.palette_size, device)
+        self.unseen_view = _View(unseen, tokenizer, color.palette_size, device)
 
     def describe(self) -> dict[str, Any]:
-        description = {"model": asdict(self.model.config), "task": asdict(self.config)}
+        description = {"kind": KIND, "model": asdict(self.model.config), "task": asdict(self.config)}
         return description | ({"encoder": "frozen"} if self.is_frozen else {})
 
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:
@@ -97,8 +102,8 @@ class ColorTask:
 class _View:
     """Shape latents and palette entries of items, computed once each and remembered."""
 
-    def __init__(self, items: ItemSet, tokenizer: LatticeTokenizer, palette_size: int) -> None:
-        self.items, self.tokenizer, self.palette_size = items, tokenizer.eval(), palette_size
+    def __init__(self, items: ItemSet, tokenizer: LatticeTokenizer, palette_size: int, device: str) -> None:
+        self.items, self.tokenizer, self.palette_size, self.device = items, tokenizer, palette_size, device
         self.shape_ids: dict[int, Tensor] = {}
         self.entries: dict[int, NDArray[np.int64]] = {}
 
@@ -110,11 +115,11 @@ class _View:
         """Shape codes (B, N, F), latents (B, N, D), points (B, P, 3) and palette entries (B, P)."""
         for i in (int(i) for i in chosen if int(i) not in self.shape_ids):
             filled = torch.from_numpy(pool_mean(unpack(self.items.bits[i]), self.tokenizer.config.input_cells))[None]
-            self.shape_ids[i] = self.tokenizer.encode(filled)[0]
+            self.shape_ids[i] = self.tokenizer.encode(filled.to(self.device))[0]
             self.entries[i] = find_palette(self.items.colors[i], self.palette_size)[1]
         ids = torch.stack([self.shape_ids[int(i)] for i in chosen])
         codes = self.tokenizer.quantizer.to_codes(ids)
         latents = self.tokenizer.decoder.latents(codes)
         points = torch.from_numpy(self.items.points[chosen].astype(np.float32) / 32767)
         entries = torch.from_numpy(np.stack([self.entries[int(i)] for i in chosen]))
-        return codes, latents, points, entries
+        return codes, latents, points.to(self.device), entries.to(self.device)

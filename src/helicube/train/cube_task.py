@@ -16,6 +16,9 @@ from helicube.train.shards import ItemSet
 
 __all__ = ["CubeTask", "CubeTaskConfig", "small_cube"]
 
+# Name of the command that trains it.
+KIND = "tokenizer --kind cube"
+
 
 def small_cube(num_latents: int = 64) -> TokenizerConfig:
     """The published tokenizer cut down to about the size of the lattice tokenizer."""
@@ -51,17 +54,19 @@ class CubeTask:
 
     model: CubeTokenizer
 
-    def __init__(self, model: TokenizerConfig, config: CubeTaskConfig, train: ItemSet, unseen: ItemSet) -> None:
+    def __init__(
+        self, model: TokenizerConfig, config: CubeTaskConfig, train: ItemSet, unseen: ItemSet, device: str = "cpu"
+    ) -> None:
         torch.manual_seed(0)
-        self.model = CubeTokenizer(model)
-        self.config, self.train, self.unseen = config, train, unseen
+        self.model = CubeTokenizer(model).to(device)
+        self.config, self.train, self.unseen, self.device = config, train, unseen, device
 
     def describe(self) -> dict[str, Any]:
-        return {"model": asdict(self.model.config), "task": asdict(self.config)}
+        return {"kind": KIND, "model": asdict(self.model.config), "task": asdict(self.config)}
 
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:  # noqa: ARG002 - Task's
         c = self.config
-        chosen = rng.choice(len(self.train), c.batch, replace=False)
+        chosen = rng.choice(len(self.train), min(c.batch, len(self.train)), replace=False)
         flat = [
             np.concatenate([
                 rng.choice(self.train.band[i], c.band_points, replace=False),
@@ -107,6 +112,9 @@ class CubeTask:
         where = np.stack([np.stack(np.unravel_index(f, (RESOLUTION,) * 3), axis=-1) for f in flat])
         queries = ((where + 0.5) * (2 / RESOLUTION) - 1) * stretch[:, None]
         inside = np.stack([unpack(items.bits[i]).reshape(-1)[f] for i, f in zip(chosen, flat, strict=True)])
-        h = model.encoder(torch.from_numpy(points).float(), torch.from_numpy(normals).float())
+        shown_points, shown_normals, asked, truth = (
+            torch.from_numpy(array).float().to(self.device) for array in (points, normals, queries, inside)
+        )
+        h = model.encoder(shown_points, shown_normals)
         latents = model.decoder(model.bottleneck.block.c_out(model.bottleneck.block.c_in(h)))
-        return model.field(latents, torch.from_numpy(queries).float()), torch.from_numpy(inside).float()
+        return model.field(latents, asked), truth

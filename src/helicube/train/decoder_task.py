@@ -28,6 +28,9 @@ Captioner = Callable[
     [ItemInfo, NDArray[np.uint8], NDArray[np.uint16], np.random.Generator], tuple[str, NDArray[np.uint8]]
 ]
 
+# Name of the command that trains it.
+KIND = "decoder"
+
 # Kinds of ids, in the order of the sequence.
 KINDS = ("box", "shape", "palette", "paint")
 
@@ -55,7 +58,11 @@ class DecoderTaskConfig:
 
 
 class DecoderTask:
-    """Cross-entropy of each id among those that may stand there."""
+    """Cross-entropy of each id among those that may stand there.
+
+    Args:
+        text_digest: of the table behind `text`, so that a run does not go on with another.
+    """
 
     model: FactoredDecoder
 
@@ -69,6 +76,7 @@ class DecoderTask:
         captioner: Captioner,
         train: TokenSet,
         unseen: TokenSet,
+        text_digest: str | None = None,
         device: str = "cpu",
     ) -> None:
         torch.manual_seed(0)
@@ -78,6 +86,7 @@ class DecoderTask:
             nn.init.zeros_(cube.transformer.wpe.weight)
         self.model = FactoredDecoder(cube, shared_rows(code, decoder.vocab_size)).to(device)
         self.config, self.code, self.text, self.captioner = config, code, text, captioner
+        self.text_digest = text_digest
         self.train, self.unseen, self.device = train, unseen, device
         self.weights = class_weights(train.infos)
         # Steps with the same range of ids stand together, so that one product serves each kind.
@@ -86,14 +95,17 @@ class DecoderTask:
 
     def describe(self) -> dict[str, Any]:
         task = {name: value for name, value in asdict(self.config).items() if name != "compiled"}
-        return {"model": asdict(self.model.decoder.config), "task": task, "ids": list(map(list, self.spans))}
+        ids = list(map(list, self.spans))
+        known = {} if self.text_digest is None else {"text": self.text_digest}
+        return {"kind": KIND, "model": asdict(self.model.decoder.config), "task": task, "ids": ids} | known
 
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:  # noqa: ARG002 - Task's
         chosen = rng.choice(len(self.train), self.config.batch, p=self.weights)
         losses = self.training_losses(self.model, *self._inputs(self.train, chosen, rng))
         logged = {f"{name}_nll": float(value) for name, value in zip(KINDS, losses.detach(), strict=True)}
         weights = torch.tensor([end - start for start, end, _, _ in self.spans], device=losses.device)
-        weights = weights * torch.tensor([self.config.palette_weight if kind == "palette" else 1.0 for kind in KINDS])
+        palette = [self.config.palette_weight if kind == "palette" else 1.0 for kind in KINDS]
+        weights = weights * torch.tensor(palette, device=losses.device)
         return (losses * weights).sum() / weights.sum(), logged
 
     @torch.no_grad()

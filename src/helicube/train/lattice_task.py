@@ -16,6 +16,9 @@ from helicube.train.shards import ItemSet
 
 __all__ = ["LatticeTask", "LatticeTaskConfig"]
 
+# Name of the command that trains it.
+KIND = "tokenizer"
+
 # The 48 symmetries of the cube: a permutation of the axes, then flips. In box coordinates each gives a valid object.
 PERMUTATIONS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
 
@@ -73,7 +76,7 @@ class LatticeTask:
         self.cells = model_config.input_cells
 
     def describe(self) -> dict[str, Any]:
-        description = {"model": asdict(self.model.config), "task": asdict(self.config)}
+        description = {"kind": KIND, "model": asdict(self.model.config), "task": asdict(self.config)}
         return description | ({"encoder": "frozen"} if self.is_frozen else {})
 
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:
@@ -96,7 +99,7 @@ class LatticeTask:
 
     def _batch(self, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor, int]:
         c = self.config
-        chosen = rng.choice(len(self.train), c.batch, replace=False)
+        chosen = rng.choice(len(self.train), min(c.batch, len(self.train)), replace=False)
         filled, points, inside = [], [], []
         for i in chosen:
             voxels = unpack(self.train.bits[i])
@@ -126,7 +129,7 @@ class LatticeTask:
         return result
 
     def _ious(self, model: LatticeTokenizer, items: ItemSet, *, quantised: bool = True) -> list[float]:
-        """Volume IoU at every second voxel along each axis; the stride is odd in phase, so both parities are seen."""
+        """Volume IoU at every second voxel along each axis, those of even index: an eighth of the voxels."""
         ious = []
         axis = (np.arange(0, RESOLUTION, 2) + 0.5) * (2 / RESOLUTION) - 1
         grid = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(1, -1, 3)
