@@ -12,7 +12,7 @@ from helicube.geometry.winding import occupancy_lattice
 
 __all__ = ["BAND", "EXTENT", "POINTS", "RESOLUTION", "BoxSample", "pool_mean", "sample_in_box", "unpack"]
 
-# Voxels along each side of the box lattice. Divisible by the lattices of tokens we compare (6 and 8).
+# Voxels along each side of the box lattice. Divisible by the input voxels of lattices of 2, 4, 6 and 12 cells.
 RESOLUTION = 96
 # The object's bounding box spans ±EXTENT of the lattice's cube [-1, 1]³ along every axis, whatever its aspect.
 EXTENT = 0.96

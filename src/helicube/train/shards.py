@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
 from helicube.errors import InputError
-from helicube.geometry.box_sample import BoxSample, sample_in_box
+from helicube.geometry.box_sample import BAND, EXTENT, POINTS, RESOLUTION, BoxSample, sample_in_box
 from helicube.train.objects import PROCEDURAL, TrainingObject
 
 __all__ = ["ItemInfo", "ItemSet", "load_shards", "parse_infos", "prepare_shards", "shard_paths"]
 
 SHARD = 64
+# Raised when the same objects give other samples.
+VERSION = 1
 ARRAYS = [field.name for field in fields(BoxSample)]
+NO_ITEMS: dict[str, NDArray[Any]] = {
+    "bits": np.zeros((0, RESOLUTION**3 // 8), np.uint8),
+    "band": np.zeros((0, BAND), np.uint32),
+    "points": np.zeros((0, POINTS, 3), np.int16),
+    "normals": np.zeros((0, POINTS, 3), np.int8),
+    "colors": np.zeros((0, POINTS, 3), np.uint8),
+    "extents": np.zeros((0, 3), np.float32),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,19 +75,63 @@ def prepare_shards(objects: Iterable[TrainingObject], out: Path, *, name: str, w
 
     Args:
         objects: in a fixed order, since a shard is named by its place in it.
-        name: prefix of the shards ("catalog", "parts", "procedural").
+        name: prefix of the shards ("train", "test", "parts", "procedural").
+
+    Raises:
+        InputError: shards there are of other objects, or of an earlier version of the sampling, or more than these
+            objects fill. Nothing is written then, and nothing is ever removed.
     """
     out.mkdir(parents=True, exist_ok=True)
     items = list(objects)
-    starts = range(0, len(items), SHARD)
-    todo = [s for s in starts if not (out / f"{name}-{s // SHARD:04d}.npz").exists()]
+    shards = [
+        (out / f"{name}-{s // SHARD:04d}.npz", items[s : s + SHARD], _digest(items[s : s + SHARD]))
+        for s in range(0, len(items), SHARD)
+    ]
+    _refuse_stale({path: digest for path, _, digest in shards}, out, name)
+    todo = [shard for shard in shards if not shard[0].exists()]
     with ProcessPoolExecutor(workers) as pool:
-        jobs = [pool.submit(_write_shard, items[s : s + SHARD], out / f"{name}-{s // SHARD:04d}.npz") for s in todo]
+        jobs = [pool.submit(_write_shard, objects, path, digest) for path, objects, digest in todo]
         for job in track(jobs, description=f"sampling {name}"):
             job.result()
 
 
-def _write_shard(objects: Sequence[TrainingObject], path: Path) -> None:
+def _digest(objects: Sequence[TrainingObject]) -> str:
+    """Changes with all that a shard depends on."""
+    digest = hashlib.sha256(repr((VERSION, RESOLUTION, EXTENT, BAND, POINTS)).encode())
+    for source in objects:
+        info = {field.name: getattr(source, field.name) for field in fields(ItemInfo)}
+        digest.update(json.dumps(info, sort_keys=True).encode())
+        for array in (source.vertices, source.faces, source.face_colors):
+            digest.update(repr((array.shape, array.dtype.str)).encode() + np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _refuse_stale(digests: dict[Path, str], out: Path, name: str) -> None:
+    there = sorted(out.glob(f"{name}-[0-9]*.npz"))
+    stale = [path for path in there if path not in digests or _kept_digest(path) not in {None, digests[path]}]
+    if stale:
+        raise InputError(
+            f"{len(stale)} of {len(there)} shards {name}-* in {out} (first: {stale[0].name}) are of other objects than "
+            "those now asked for; prepare into another --out, or move these away"
+        )
+
+
+def _kept_digest(path: Path) -> str | None:
+    """Of what a shard was made; None for those written before it was kept, which are taken as they are."""
+    with _opened(path) as shard:
+        return str(shard["digest"]) if "digest" in shard else None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
+    try:
+        with np.load(path) as shard:
+            yield shard
+    except (ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
+        raise InputError(f"{path} is damaged ({error}); move it away and prepare again") from None
+
+
+def _write_shard(objects: Sequence[TrainingObject], path: Path, digest: str) -> None:
     infos, items = [], []
     for source in objects:
         # Seeded by name, so that a shard does not depend on the others.
@@ -81,12 +139,12 @@ def _write_shard(objects: Sequence[TrainingObject], path: Path) -> None:
         if item is not None:
             items.append(item)
             infos.append({field.name: getattr(source, field.name) for field in fields(ItemInfo)})
-    if not items:
-        return
-    arrays = {key: np.stack([getattr(item, key) for item in items]) for key in ARRAYS}
+    # Without any item too: else it would be sampled again each time.
+    arrays = {key: np.stack([getattr(item, key) for item in items]) for key in ARRAYS} if items else NO_ITEMS
     partial = path.with_suffix(".partial")
     with partial.open("wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, infos=np.array(json.dumps(infos)), **arrays)
+        texts = {"digest": np.array(digest), "infos": np.array(json.dumps(infos))}
+        np.savez_compressed(stream, allow_pickle=False, **texts, **arrays)
     partial.replace(path)
 
 
@@ -113,7 +171,7 @@ def load_shards(folder: Path, names: Sequence[str] = ("",)) -> ItemSet:
     infos: list[ItemInfo] = []
     columns: dict[str, list[NDArray[np.generic]]] = {key: [] for key in ARRAYS}
     for path in paths:
-        with np.load(path) as shard:
+        with _opened(path) as shard:
             infos += parse_infos(str(shard["infos"]))
             for key in ARRAYS:
                 columns[key].append(shard[key])

@@ -54,10 +54,8 @@ def kept_tokens(code: LatticeCode, items_folder: Path, folder: Path) -> tuple[To
     """
     folder.mkdir(parents=True, exist_ok=True)
     start = _encoder_digest(code)
-    shards = [
-        _shard_tokens(code, path, folder / path.name, start)
-        for path in track(shard_paths(items_folder, TRAINING), description="tokenizing")
-    ]
+    paths = track(shard_paths(items_folder, TRAINING), description="tokenizing")
+    shards = [_shard_tokens(code, path, folder / path.name, start) for path in paths]
     infos = tuple(info for shard in shards for info in shard.infos)
     arrays = {name: np.concatenate([getattr(shard, name) for shard in shards]) for name in ARRAYS}
     whole, unseen = TokenSet(infos=infos, **arrays), unseen_mask(infos)
@@ -99,12 +97,27 @@ def _encoder_digest(code: LatticeCode) -> str:
 @torch.inference_mode()
 def tokenize_items(code: LatticeCode, items: ItemSet) -> TokenSet:
     """Encode all items, unmirrored and mirrored."""
+    if not len(items):
+        return _no_tokens(code)
     parts: dict[str, list[NDArray[np.generic]]] = {name: [] for name in ARRAYS}
     for start in range(0, len(items), BATCH):
         for name, array in _tokenize(code, items, range(start, min(start + BATCH, len(items)))).items():
             parts[name].append(array)
     arrays = {name: np.concatenate(pieces) for name, pieces in parts.items()}
     return TokenSet(infos=items.infos, **arrays)
+
+
+def _no_tokens(code: LatticeCode) -> TokenSet:
+    """Of a shard whose objects all lack volume."""
+    size, num_paint = code.palette_size, code.paint.num_tokens
+    return TokenSet(
+        infos=(),
+        shape_ids=np.zeros((0, 2, code.shape.config.num_tokens), np.int16),
+        palettes=np.zeros((0, size, 3), np.uint8),
+        counts=np.zeros((0, size), np.uint16),
+        paint_ids=np.zeros((0, 2, num_paint), np.int16),
+        sizes=np.zeros((0, 3), np.float32),
+    )
 
 
 def _tokenize(code: LatticeCode, items: ItemSet, chosen: range) -> dict[str, NDArray[np.generic]]:

@@ -1,0 +1,112 @@
+"""Shards know what they were made of: stale ones are refused, old ones taken as they are, empty ones written once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from helicube.errors import InputError
+from helicube.models.cube.lattice_code import LatticeCode
+from helicube.train.objects import TrainingObject
+from helicube.train.shards import load_shards, prepare_shards
+from helicube.train.token_set import kept_tokens, tokenize_items
+from train_cases import COLOR, SHAPE
+
+CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], np.float32)
+SIDES = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+
+
+def box(name: str, *, is_flat: bool = False) -> TrainingObject:
+    """A box, or one side of it, which encloses nothing."""
+    faces = np.array([(a, b, c) for p, q, r, s in SIDES for a, b, c in ((p, q, r), (p, r, s))])
+    faces = faces[:2] if is_flat else faces
+    return TrainingObject(
+        id=name,
+        class_name="box",
+        subclass="box",
+        split="train",
+        captions=("a box",),
+        vertices=CORNERS * np.float32(0.96),
+        faces=faces,
+        face_colors=np.full((len(faces), 3), 200, np.uint8),
+        face_parts=np.zeros(len(faces), np.uint8),
+        part_names=("box",),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("helicube.train.shards.SHARD", 2)
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in sorted(folder.iterdir())}
+
+
+def test_the_same_objects_are_sampled_once(tmp_path: Path) -> None:
+    objects = [box("a"), box("b"), box("c")]
+    prepare_shards(objects, tmp_path, name="train", workers=1)
+    before = stamps(tmp_path)
+    assert list(before) == ["train-0000.npz", "train-0001.npz"]
+    prepare_shards([*objects[:2], objects[2]], tmp_path, name="train", workers=1)
+    assert stamps(tmp_path) == before
+    assert [info.id for info in load_shards(tmp_path).infos] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("change", ["caption", "vertex", "color", "order", "fewer"])
+def test_shards_of_other_objects_are_refused_and_kept(tmp_path: Path, change: str) -> None:
+    a, b, c = objects = [box("a"), box("b"), box("c")]
+    prepare_shards(objects, tmp_path, name="train", workers=1)
+    before = stamps(tmp_path)
+    other = {
+        "caption": [a, b, replace(c, captions=("a crate",))],
+        "vertex": [a, b, replace(c, vertices=c.vertices * np.float32(0.5))],
+        "color": [a, b, replace(c, face_colors=c.face_colors + np.uint8(1))],
+        "order": [b, a, c],
+        "fewer": [a, b],
+    }[change]
+    with pytest.raises(InputError, match=r"1 of 2 shards train-\* .* another --out"):
+        prepare_shards(other, tmp_path, name="train", workers=1)
+    assert stamps(tmp_path) == before
+
+
+def test_shards_that_do_not_say_what_they_are_of_are_taken(tmp_path: Path) -> None:
+    """As they were written before digests were kept."""
+    prepare_shards([box("a"), box("b")], tmp_path, name="train", workers=1)
+    path = tmp_path / "train-0000.npz"
+    with np.load(path) as shard:
+        arrays = {name: shard[name] for name in shard.files if name != "digest"}
+    np.savez_compressed(path, allow_pickle=False, **arrays)
+    before = stamps(tmp_path)
+    prepare_shards([box("x"), box("y")], tmp_path, name="train", workers=1)
+    assert stamps(tmp_path) == before
+
+
+def test_a_damaged_shard_is_one_clear_line(tmp_path: Path) -> None:
+    prepare_shards([box("a")], tmp_path, name="train", workers=1)
+    path = tmp_path / "train-0000.npz"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(InputError, match="is damaged"):
+        load_shards(tmp_path)
+
+
+def test_objects_without_volume_leave_an_empty_shard(tmp_path: Path) -> None:
+    items, tokens = tmp_path / "items", tmp_path / "tokens"
+    prepare_shards([box("a", is_flat=True), box("b", is_flat=True), box("c")], items, name="train", workers=1)
+    before = stamps(items)
+    assert list(before) == ["train-0000.npz", "train-0001.npz"]
+    prepare_shards([box("a", is_flat=True), box("b", is_flat=True), box("c")], items, name="train", workers=1)
+    assert stamps(items) == before
+    found = load_shards(items)
+    assert [info.id for info in found.infos] == ["c"]
+    assert len(load_shards(items, ("train-0000",))) == 0
+    torch.manual_seed(0)
+    code = LatticeCode(SHAPE, COLOR).eval().requires_grad_(False)
+    want = tokenize_items(code, found)
+    for _ in range(2):
+        rows = [row for part in kept_tokens(code, items, tokens) for row in part.shape_ids]
+        assert np.array_equal(np.stack(rows), want.shape_ids)
