@@ -1,4 +1,4 @@
-"""From objects to a bundled model and a mesh: every training step of the product, on a handful of objects."""
+"""From objects to a bundled model: every training step of the product, on a handful of objects."""
 
 from __future__ import annotations
 
@@ -11,19 +11,24 @@ import numpy as np
 import pytest
 import torch
 
+from helicube.errors import CheckpointError, InputError
 from helicube.models.cube.decoder import DecoderConfig
 from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
 from helicube.models.cube.lattice_colors import ColorConfig
+from helicube.models.cube.text_static import StaticTextEncoder
 from helicube.pipelines.shape_model import DefaultModel, load_model
 from helicube.train.decoder_task import DecoderTaskConfig, class_weights
+from helicube.train.distill import write_table
 from helicube.train.factored_decoder import shared_rows
 from helicube.train.items import load_items, split_unseen
 from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig
 from helicube.train.procedural import generate_many
-from helicube.train.runs import TokenizerRuns, bundle, load_code, load_state, train_colors, train_decoder, train_shape
+from helicube.train.runs import bundle, train_colors, train_decoder, train_shape
 from helicube.train.shards import ItemInfo, prepare_shards
+from helicube.train.text_table import table_digest
 from helicube.train.token_set import TokenSet, kept_tokens, tokenize_items
+from helicube.train.trained_runs import TokenizerRuns, how_far, load_code, load_colors, load_shape, load_state
 
 SHAPE = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
                       num_joints=1)  # fmt: skip
@@ -58,12 +63,61 @@ def loop(out: Path, **changes: object) -> LoopConfig:
     return LoopConfig(**{"out": out, "steps": 12, "warmup": 2, "eval_every": 6, **changes})  # type: ignore[arg-type]
 
 
-def test_every_run_learns_and_logs(runs: Path) -> None:
+def test_every_run_logs_and_says_what_it_is(runs: Path) -> None:
+    kinds = {"shape": "tokenizer", "colors": "colors", "decoder": "decoder"}
     for name, key in (("shape", "band_bce"), ("colors", "entry_accuracy"), ("decoder", "unseen_shape_nll")):
         rows = [json.loads(line) for line in (runs / name / "metrics.jsonl").read_text().splitlines()]
         assert [row["step"] for row in rows] == [6, 12], name
         assert all(key in row for row in rows), name
-        assert rows[-1]["loss"] < rows[0]["loss"] + 0.05, name
+        state = load_state(runs / name, kinds[name])
+        assert (state["step"], state["steps"]) == (12, 12)
+        assert how_far(runs / name) == f"{runs / name}: step 12 of 12"
+
+
+def test_a_run_of_another_kind_is_refused(runs: Path, tmp_path: Path) -> None:
+    shape = load_shape(runs / "shape").config
+    with pytest.raises(CheckpointError, match="not a run of `helicube train tokenizer`"):
+        load_shape(runs / "colors")
+    with pytest.raises(CheckpointError, match="not a run of `helicube train decoder`"):
+        bundle(TokenizerRuns(shape=runs / "shape", colors=runs / "colors"), runs / "shape", tmp_path)
+    for name in ("shape", "colors"):
+        # As states were before they said it.
+        state = load_state(runs / name)
+        del state["description"]["kind"]
+        (tmp_path / name).mkdir()
+        torch.save(state, tmp_path / name / "state.pt")
+    load_shape(tmp_path / "shape")
+    load_colors(tmp_path / "colors", shape)
+    with pytest.raises(CheckpointError, match="not a run of `helicube train tokenizer`"):
+        load_shape(tmp_path / "colors")
+    with pytest.raises(CheckpointError, match="not a run of `helicube train colors`"):
+        load_colors(tmp_path / "shape", shape)
+
+
+def test_the_bundle_takes_the_text_table_of_its_decoder_along(runs: Path, items: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    write_table(table, ["red", "chair", "a"], np.eye(3, 8, dtype=np.float32), np.ones(3, np.float16))
+    tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
+    rows = DecoderTaskConfig(batch=2, num_text=16)
+    own = tmp_path / "decoder"
+    # A captioner that only uses these words is not to be had: what the table does not know is left out.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("helicube.train.runs.augmented_caption", lambda *_: ("a red chair", np.zeros((1, 3), np.uint8)))
+        train_decoder(items, tokenizer, loop(own, steps=1), DECODER, rows, text=table)
+    assert load_state(own)["description"]["text"] == table_digest(table)
+    bundle(tokenizer, own, tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    assert model.text.width == 8
+    assert np.array_equal(
+        model.text.encode(["red chair"]).states, StaticTextEncoder.load(table).encode(["red chair"]).states
+    )
+    with pytest.raises(InputError, match="text is"):
+        train_decoder(items, tokenizer, loop(runs / "decoder", steps=13, optimizer="muon"), DECODER, rows, text=table)
+    with pytest.raises(InputError, match="holds another text table"):
+        bundle(tokenizer, runs / "decoder", tmp_path / "model")
+    (own / "text" / "vocab.txt").write_text("red\nchair\nb\n")
+    with pytest.raises(CheckpointError, match="not the text table"):
+        bundle(tokenizer, own, tmp_path / "other")
 
 
 def test_ids_do_not_depend_on_the_shape_decoder(runs: Path, items: Path) -> None:

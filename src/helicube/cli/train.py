@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
+AT_LEAST_0, AT_LEAST_1 = click.IntRange(min=0), click.IntRange(min=1)
+ABOVE_0 = click.FloatRange(min=0, min_open=True)
 
 
 @click.group("train")
@@ -28,10 +30,12 @@ def loop_options(steps: int, lr: float) -> Callable[[Callable[..., None]], Calla
         for option in reversed((
             click.option("--data", type=FOLDER, required=True, help="Folder of prepared items."),
             click.option("--out", type=FOLDER, required=True, help="Folder of the run."),
-            click.option("--steps", default=steps, show_default=True),
-            click.option("--lr", default=lr, show_default=True, help="Peak learning rate."),
-            click.option("--seed", default=0, show_default=True),
-            click.option("--eval-every", default=500, show_default=True, help="Steps between evaluations."),
+            click.option("--steps", type=AT_LEAST_1, default=steps, show_default=True),
+            click.option("--lr", type=ABOVE_0, default=lr, show_default=True, help="Peak learning rate."),
+            click.option("--seed", type=AT_LEAST_0, default=0, show_default=True),
+            click.option(
+                "--eval-every", type=AT_LEAST_1, default=500, show_default=True, help="Steps between evaluations."
+            ),
             click.option("--device", default="cpu", show_default=True),
         )):  # fmt: skip
             function = option(function)
@@ -50,8 +54,14 @@ def loop_config(options: dict[str, Any]) -> LoopConfig:
 @command.command("prepare")
 @click.option("--data", type=FOLDER, required=True, help="Folder with objects.npz and catalog.jsonl.")
 @click.option("--out", type=FOLDER, required=True, help="Folder for the prepared items.")
-@click.option("--procedural", default=2620, show_default=True, help="Objects made by code, spread over all classes.")
-@click.option("--workers", default=2, show_default=True)
+@click.option(
+    "--procedural",
+    type=AT_LEAST_0,
+    default=2620,
+    show_default=True,
+    help="Objects made by code, spread over all classes.",
+)
+@click.option("--workers", type=AT_LEAST_1, default=2, show_default=True)
 def prepare(*, data: Path, out: Path, procedural: int, workers: int) -> None:
     """Sample occupancy and coloured surface points of all objects, once."""
     from helicube.train.items import prepare_items
@@ -83,20 +93,28 @@ def text(*, teacher: Path, wordnet: Path, out: Path) -> None:
 @command.command("tokenizer")
 @loop_options(steps=20_000, lr=1e-3)
 @click.option("--kind", type=click.Choice(["lattice", "cube"]), default="lattice", show_default=True)
-@click.option("--grid", default=6, show_default=True, help="Cells along each side of the box.")
-@click.option("--batch", default=16, show_default=True)
+@click.option("--grid", type=AT_LEAST_1, show_default="6", help="Cells along each side of the box: 2, 4, 6 or 12.")
+@click.option("--batch", type=AT_LEAST_1, show_default="16, or 12 with --kind cube", help="Objects a step.")
 @click.option("--decoder-of", type=FOLDER, help="Go on with the decoder of this run alone: ids stay as they are.")
-def tokenizer(*, data: Path, kind: str, grid: int, batch: int, decoder_of: Path | None, **options: Any) -> None:
+def tokenizer(
+    *, data: Path, kind: str, grid: int | None, batch: int | None, decoder_of: Path | None, **options: Any
+) -> None:
     """Train the shape tokenizer, or a small published one to compare with."""
     from helicube.models.cube.lattice import LatticeConfig
+    from helicube.train.cube_task import CubeTaskConfig
     from helicube.train.lattice_task import LatticeTaskConfig
     from helicube.train.runs import train_cube_baseline, train_shape
 
+    if grid is not None and (kind == "cube" or decoder_of is not None):
+        raise click.UsageError("--grid is for a lattice that starts anew; leave it out here")
+    if kind == "cube" and decoder_of is not None:
+        raise click.UsageError("--decoder-of is for --kind lattice; leave it out here")
+    rows = {} if batch is None else {"batch": batch}
     if kind == "cube":
-        train_cube_baseline(data, loop_config(options))
+        train_cube_baseline(data, loop_config(options), CubeTaskConfig(**rows))
     else:
-        task = LatticeTaskConfig(batch=batch)
-        train_shape(data, loop_config(options), LatticeConfig(grid=grid, num_joints=1), task, decoder_of)
+        model = LatticeConfig(num_joints=1) if grid is None else LatticeConfig(num_joints=1, grid=grid)
+        train_shape(data, loop_config(options), model, LatticeTaskConfig(**rows), decoder_of)
 
 
 @command.command("colors")
@@ -116,15 +134,23 @@ def colors(*, data: Path, shape: Path, decoder_of: Path | None, **options: Any) 
 @click.option("--shape", type=FOLDER, required=True, help="Run of the shape tokenizer.")
 @click.option("--colors", "color_run", type=FOLDER, required=True, help="Run of the colour tokens.")
 @click.option("--optimizer", type=click.Choice(["adamw", "muon"]), default="muon", show_default=True)
-@click.option("--layers", default=4, show_default=True, help="Dual-stream layers; one single-stream layer follows.")
-@click.option("--width", default=256, show_default=True)
-@click.option("--batch", default=24, show_default=True)
+@click.option("--text", type=FOLDER, help="Folder of a table of `train text`; the bundled one by default.")
+@click.option(
+    "--layers",
+    type=AT_LEAST_1,
+    default=4,
+    show_default=True,
+    help="Dual-stream layers; one single-stream layer follows.",
+)
+@click.option("--width", type=AT_LEAST_1, default=256, show_default=True, help="A multiple of 64.")
+@click.option("--batch", type=AT_LEAST_1, default=24, show_default=True, help="Rows a step.")
 @click.option("--compile/--no-compile", "compiled", default=False, help="A minute of compiling, then faster steps.")
 def decoder(
     *,
     data: Path,
     shape: Path,
     color_run: Path,
+    text: Path | None,
     layers: int,
     width: int,
     batch: int,
@@ -132,13 +158,13 @@ def decoder(
     **options: Any,
 ) -> None:
     """Train the decoder on the token rows of a tokenizer."""
-    from helicube.models.cube.decoder import DecoderConfig
     from helicube.train.decoder_task import DecoderTaskConfig
-    from helicube.train.runs import TokenizerRuns, train_decoder
+    from helicube.train.runs import decoder_sizes, train_decoder
+    from helicube.train.trained_runs import TokenizerRuns
 
-    config = DecoderConfig(n_layer=layers, n_single_layer=1, n_embd=width, n_head=width // 64)
+    sizes, task = decoder_sizes(layers, width), DecoderTaskConfig(batch=batch, compiled=compiled)
     runs = TokenizerRuns(shape=shape, colors=color_run)
-    train_decoder(data, runs, loop_config(options), config, DecoderTaskConfig(batch=batch, compiled=compiled))
+    train_decoder(data, runs, loop_config(options), sizes, task, text=text)
 
 
 @command.command("bundle")
@@ -147,7 +173,11 @@ def decoder(
 @click.option("--decoder", "decoder_run", type=FOLDER, required=True, help="Run of the decoder.")
 @click.option("--out", type=FOLDER, required=True, help="Folder for the model file.")
 def bundle_(*, shape: Path, color_run: Path, decoder_run: Path, out: Path) -> None:
-    """Put three runs into one model file that `helicube generate --weights` takes."""
-    from helicube.train.runs import TokenizerRuns, bundle
+    """Put three runs into one model file that `helicube generate --weights` takes, with their text table beside it."""
+    from helicube.train.runs import bundle
+    from helicube.train.trained_runs import TokenizerRuns, how_far
 
-    click.echo(bundle(TokenizerRuns(shape=shape, colors=color_run), decoder_run, out))
+    path = bundle(TokenizerRuns(shape=shape, colors=color_run), decoder_run, out)
+    for run in (shape, color_run, decoder_run):
+        click.echo(how_far(run))
+    click.echo(path)

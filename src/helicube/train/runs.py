@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
 
-import torch
-from torch import nn
-
-from helicube.errors import InputError
+from helicube.errors import CheckpointError, InputError
+from helicube.geometry.box_sample import RESOLUTION
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.default import DefaultConfig, DefaultWeights, save_default
-from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
-from helicube.models.cube.lattice_code import LatticeCode
-from helicube.models.cube.lattice_colors import ColorConfig, LatticeColors
-from helicube.models.cube.text_static import StaticTextEncoder
+from helicube.models.cube.lattice import LatticeConfig
+from helicube.models.cube.lattice_colors import ColorConfig
+from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, StaticTextEncoder
+from helicube.train import decoder_task
 from helicube.train.captioner import augmented_caption
 from helicube.train.color_task import ColorTask, ColorTaskConfig
 from helicube.train.cube_task import CubeTask, CubeTaskConfig, small_cube
@@ -24,28 +21,37 @@ from helicube.train.factored_decoder import FactoredDecoder, shared_rows
 from helicube.train.items import load_items, split_unseen
 from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig, train
-from helicube.train.token_set import kept_tokens
+from helicube.train.shards import ItemSet
+from helicube.train.text_table import copy_table, table_digest
+from helicube.train.token_set import TokenSet, kept_tokens
+from helicube.train.trained_runs import TokenizerRuns, load_code, load_colors, load_shape, load_state, refuse_kind
 
-__all__ = ["bundle", "train_colors", "train_cube_baseline", "train_decoder", "train_shape"]
+__all__ = ["bundle", "decoder_sizes", "train_colors", "train_cube_baseline", "train_decoder", "train_shape"]
 
-M = TypeVar("M", bound=nn.Module)
+# Channels of a head of the decoder's attention.
+HEAD = 64
 
 
 def train_shape(
     items_folder: Path, loop: LoopConfig, model: LatticeConfig, task: LatticeTaskConfig, decoder_of: Path | None = None
 ) -> None:
-    """Train the shape half of the tokenizer, or only the decoder of a run."""
+    """Train the shape half of the tokenizer, or only the decoder of a run.
+
+    Raises:
+        InputError: the grid fits neither the items nor the colours.
+    """
     frozen = load_shape(decoder_of) if decoder_of is not None else None
     if frozen is not None:
         model = replace(frozen.config, num_joints=max(model.num_joints, frozen.config.num_joints))
-    items, unseen = split_unseen(load_items(items_folder))
+    check_grid(model, ColorConfig())
+    items, unseen = _split(items_folder)
     train(LatticeTask(model, task, items, unseen, loop.device, frozen=frozen), loop)
 
 
-def train_cube_baseline(items_folder: Path, loop: LoopConfig) -> None:
+def train_cube_baseline(items_folder: Path, loop: LoopConfig, task: CubeTaskConfig) -> None:
     """Train a small published tokenizer, unquantised, for comparison."""
-    items, unseen = split_unseen(load_items(items_folder))
-    train(CubeTask(small_cube(), CubeTaskConfig(), items, unseen), loop)
+    items, unseen = _split(items_folder)
+    train(CubeTask(small_cube(), task, items, unseen, loop.device), loop)
 
 
 def train_colors(
@@ -53,97 +59,128 @@ def train_colors(
 ) -> None:
     """Train the colour half of the tokenizer on top of a trained shape half, or only the decoder of a run."""
     shape = load_shape(shape_run)
+    check_grid(shape.config, color)
     frozen = load_colors(decoder_of, shape.config) if decoder_of is not None else None
-    items, unseen = split_unseen(load_items(items_folder))
-    train(ColorTask(frozen.config if frozen else color, ColorTaskConfig(), shape, items, unseen, frozen=frozen), loop)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenizerRuns:
-    """Folders of the two runs that make a tokenizer."""
-
-    shape: Path
-    colors: Path
+    items, unseen = _split(items_folder)
+    model = frozen.config if frozen else color
+    train(ColorTask(model, ColorTaskConfig(), shape, items, unseen, device=loop.device, frozen=frozen), loop)
 
 
 def train_decoder(
-    items_folder: Path, tokenizer: TokenizerRuns, loop: LoopConfig, decoder: DecoderConfig, task: DecoderTaskConfig
+    items_folder: Path,
+    tokenizer: TokenizerRuns,
+    loop: LoopConfig,
+    decoder: DecoderConfig,
+    task: DecoderTaskConfig,
+    *,
+    text: Path | None = None,
 ) -> None:
-    """Train the decoder on the token rows of a trained tokenizer."""
+    """Train the decoder on the token rows of a trained tokenizer.
+
+    Args:
+        text: folder of the table that prompts are read with, as `helicube train text` writes it, kept as `text` in the
+            folder of the run; None is the bundled one.
+    """
     code = load_code(tokenizer)
-    text = StaticTextEncoder.load()
+    table = BUNDLED_TEXT_WEIGHTS if text is None else text
+    encoder = StaticTextEncoder.load(table)
     decoder = replace(
         decoder,
         shape_model_vocab_size=code.num_ids,
         shape_model_embed_dim=len(code.shape.config.levels),
-        text_model_embed_dim=text.width,
+        text_model_embed_dim=encoder.width,
         num_positions=len(code.ranges),
     )
     tokens, unseen = kept_tokens(code, items_folder, loop.out / "tokens")
+    _check_enough(items_folder, tokens, unseen)
+    if text is not None:
+        copy_table(text, loop.out / "text")
     train(
         DecoderTask(
             decoder,
             task,
             code,
-            text=text,
+            text=encoder,
             captioner=augmented_caption,
             train=tokens,
             unseen=unseen,
+            text_digest=table_digest(table),
             device=loop.device,
         ),
         loop,
     )
 
 
+def decoder_sizes(layers: int, width: int) -> DecoderConfig:
+    """A decoder of `layers` dual-stream layers and one single-stream layer.
+
+    Raises:
+        InputError: the width is not whole heads.
+    """
+    if width < HEAD or width % HEAD:
+        near = max(HEAD, round(width / HEAD) * HEAD)
+        raise InputError(f"width={width} must be a multiple of {HEAD}, one head each; give --width {near}")
+    return DecoderConfig(n_layer=layers, n_single_layer=1, n_embd=width, n_head=width // HEAD)
+
+
 def bundle(tokenizer: TokenizerRuns, decoder_run: Path, out: Path) -> Path:
-    """Write the averaged weights of three runs as one model file; its path."""
-    state = load_state(decoder_run)
-    config = DecoderConfig(**state["description"]["model"])
+    """Write the averaged weights of three runs as one model file, and the decoder's text table beside it; its path.
+
+    Raises:
+        InputError: a run is missing, or `out` holds another text table.
+        CheckpointError: a run is damaged or of another kind, or the text table it was trained with is gone.
+    """
+    state = load_state(decoder_run, decoder_task.KIND)
+    description = state["description"]
+    try:
+        config = DecoderConfig(**description["model"])
+    except TypeError:
+        raise refuse_kind(decoder_run, decoder_task.KIND) from None
     code = load_code(tokenizer)
     factored = FactoredDecoder(CubeDecoder(config), shared_rows(code, config.vocab_size))
-    factored.load_state_dict(state["average"])
-    num_text = state["description"]["task"]["num_text"]
+    try:
+        factored.load_state_dict(state["average"])
+    except RuntimeError:
+        raise CheckpointError(
+            f"{decoder_run} does not fit the tokenizer; name the runs that it was trained with"
+        ) from None
+    text = _table_of(decoder_run, description.get("text"))
+    if text is not None or (out / "text").is_dir():
+        copy_table(text or BUNDLED_TEXT_WEIGHTS, out / "text")
+    num_text = description["task"]["num_text"]
     whole = DefaultConfig(shape=code.shape.config, color=code.paint.config, decoder=config, num_text=num_text)
     return save_default(DefaultWeights(config=whole, code=code, decoder=factored.folded()), out)
 
 
-def load_code(runs: TokenizerRuns) -> LatticeCode:
-    """The tokenizer of two runs."""
-    shape = load_shape(runs.shape)
-    paint = load_colors(runs.colors, shape.config)
-    code = LatticeCode(shape.config, paint.config)
-    code.shape, code.paint = shape, paint
-    return code.eval().requires_grad_(False)
+def check_grid(shape: LatticeConfig, color: ColorConfig) -> None:
+    """Raise InputError unless the input voxels of the lattice divide the items', and colours can merge its cells."""
+    cells = [
+        g for g in range(1, RESOLUTION + 1) if not RESOLUTION % (g * shape.voxels_per_cell) and not g % color.merge
+    ]
+    if shape.grid not in cells:
+        choices = ", ".join(map(str, cells))
+        raise InputError(f"grid={shape.grid} does not fit the items' {RESOLUTION} voxels; choose --grid from {choices}")
 
 
-def load_colors(run: Path, shape: LatticeConfig) -> LatticeColors:
-    """The averaged colours of a run."""
-    state = load_state(run)
-    paint = LatticeColors(ColorConfig(**_tuples(state["description"]["model"])), shape)
-    paint.load_state_dict(state["average"])
-    return paint.eval().requires_grad_(False)
+def _table_of(decoder_run: Path, digest: str | None) -> Path | None:
+    """The text table that a decoder was trained with, None if it is the bundled one."""
+    own = decoder_run / "text"
+    if digest is None or digest == table_digest(BUNDLED_TEXT_WEIGHTS):
+        return None
+    if not own.is_dir() or table_digest(own) != digest:
+        raise CheckpointError(f"{own} is not the text table that the decoder was trained with ({digest}); put it there")
+    return own
 
 
-def load_shape(run: Path) -> LatticeTokenizer:
-    """The averaged shape tokenizer of a run."""
-    state = load_state(run)
-    model = LatticeTokenizer(LatticeConfig(**_tuples(state["description"]["model"])))
-    model.load_state_dict(state["average"])
-    return model.eval().requires_grad_(False)
+def _split(items_folder: Path) -> tuple[ItemSet, ItemSet]:
+    items, unseen = split_unseen(load_items(items_folder))
+    _check_enough(items_folder, items, unseen)
+    return items, unseen
 
 
-def load_state(run: Path) -> dict[str, Any]:
-    """The checkpoint of a run.
-
-    Raises:
-        InputError: there is none.
-    """
-    path = run / "state.pt"
-    if not path.is_file():
-        raise InputError(f"{path} is missing; name the --out folder of a finished `helicube train` run")
-    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    return state
-
-
-def _tuples(raw: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+def _check_enough(folder: Path, items: ItemSet | TokenSet, unseen: ItemSet | TokenSet) -> None:
+    if not len(items) or not len(unseen):
+        raise InputError(
+            f"{folder} holds {len(items)} items to learn from and {len(unseen)} kept back; both need one: "
+            "prepare more objects (helicube train prepare --procedural)"
+        )
