@@ -112,17 +112,19 @@ class ServeConfig:
             raise InputError("the queue and the cache need room for one object at least; choose larger bounds")
 
     def _check_sites(self) -> None:
-        if self.public_url and urlsplit(self.public_url).scheme not in {"http", "https"}:
+        if self.public_url and not is_site(self.public_url):
             raise InputError(
                 f"public_url {self.public_url!r} is no address; give for example https://objects.example.com"
             )
         for origin in self.cors:
             if origin == "*" and self.api_key is None:
                 raise InputError("cors '*' lets every site use a service without an API key; name sites, or set a key")
-            if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
+            if origin != "*" and not (re.fullmatch(r"https?://[^/\s]+", origin) and is_site(origin)):
                 raise InputError(f"cors {origin!r} is not an origin; give for example https://objects.example.com")
         for name in self.hosts:
-            if "/" in name or not re.fullmatch(r"[a-z0-9._-]+|\[?[0-9a-f:]+\]?", host_of(name)):
+            is_name = re.fullmatch(r"[a-z0-9._-]+|\[?[0-9a-f:]+\]?", host_of(name))
+            # A colon more is an address of IPv6, which has no port outside brackets.
+            if "/" in name or not is_name or not (name.count(":") > 1 or is_site(f"http://{name}")):
                 raise InputError(f"allow-host {name!r} is not a host name; give for example studio.local")
 
 
@@ -133,11 +135,23 @@ def host_of(header: str) -> str:
     return header.lower() if header.count(":") > 1 else header.partition(":")[0].lower()
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
+def is_site(address: str) -> bool:
+    """Whether an address has a scheme of the web, a name, and a port that can be one if any."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        parts = urlsplit(address)
+        # Reading the port checks it.
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback

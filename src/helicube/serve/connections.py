@@ -25,9 +25,10 @@ class _Connection(H11Protocol):
     timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= self.max_connections:
-            self._make_room()
+        is_full = len(self.connections) >= self.max_connections and not self._make_room()
         super().connection_made(transport)
+        if is_full:
+            transport.close()
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -53,14 +54,15 @@ class _Connection(H11Protocol):
             self.timer.cancel()
             self.timer = None
 
-    def _make_room(self) -> None:
-        """Close a connection that is waited for; with requests on all of them, the bounds of the service hold."""
+    def _make_room(self) -> bool:
+        """Close a connection that is waited for; False if there are requests on all of them."""
         others = (other for other in self.connections if isinstance(other, _Connection))
         idle = (other for other in others if not other.has_request and not other.transport.is_closing())
         # The one whose head has been waited for the longest; one between two requests has no timer.
         oldest = min(idle, key=lambda other: other.timer.when() if other.timer else 0.0, default=None)
         if oldest is not None:
             oldest.transport.close()
+        return oldest is not None
 
     def send_400_response(self, msg: str) -> None:
         """The answer to what is no HTTP, in the shape of all others: the guard never sees it."""

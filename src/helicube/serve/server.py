@@ -18,7 +18,9 @@ try:
 
     from helicube.serve.app import create_app, guarded
     from helicube.serve.connections import connection_type
+    from helicube.serve.file_limit import connections_within
     from helicube.serve.service import Service
+    from helicube.serve.store import Store
 except ImportError as error:
     raise MissingExtraError((error.name or "fastapi").partition(".")[0], "serve") from None
 
@@ -72,20 +74,30 @@ def bind(host: str, port: int, *, or_any: bool = False) -> socket.socket:
             listener.bind((host, 0))
     except OSError as error:
         raise InputError(f"{host} port {port} cannot be used ({error.strerror}); choose another --port") from None
+    except (TypeError, UnicodeError):
+        # Names are encoded before they are looked up.
+        raise InputError(f"host {host[:60]!r} is no address or name; choose another --host") from None
     return listener
 
 
-def serve(config: ServeConfig, pipeline: TextToShape, listener: socket.socket, on_ready: Ready | None = None) -> None:
+def serve(
+    config: ServeConfig,
+    pipeline: TextToShape,
+    listener: socket.socket,
+    on_ready: Ready | None = None,
+    store: Store | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT; what is in the slots then finishes, what waits starts again the next time.
 
     Args:
         listener: see `bind`.
         on_ready: called with the address once it answers.
+        store: the data directory of the configuration, if it is open already.
 
     Raises:
         InputError: the data directory is in use, or cannot be written.
     """
-    service = Service(pipeline, config)
+    service = Service(pipeline, config, store)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     settings = uvicorn.Config(
@@ -97,7 +109,7 @@ def serve(config: ServeConfig, pipeline: TextToShape, listener: socket.socket, o
         lifespan="on",
         timeout_keep_alive=15,
         timeout_graceful_shutdown=math.ceil(config.grace_s) + 5,
-        http=connection_type(max_connections=config.limits.streams + 256),
+        http=connection_type(max_connections=connections_within(config.limits.streams + 256)),
         h11_max_incomplete_event_size=32_768,
     )
     server = _Server(settings, service, lambda: on_ready(f"http://{shown}:{port}/") if on_ready else None)

@@ -55,18 +55,19 @@ class Service:
     Args:
         pipeline: a loaded model.
         config: see there.
+        store: its data directory, if that is open already; the service closes it.
 
     Raises:
         InputError: the data directory is in use, or cannot be written.
     """
 
-    def __init__(self, pipeline: TextToShape, config: ServeConfig) -> None:
+    def __init__(self, pipeline: TextToShape, config: ServeConfig, store: Store | None = None) -> None:
         self.config, self.steps = config, ObjectSteps(pipeline)
         self.model_name, self.model_id = pipeline.model.name, fingerprint(pipeline)
         self.hub, self.stats = Hub(), Stats()
         per_minute = config.limits.objects_per_minute
         self.rate = Buckets(per_minute / 60, per_minute / 2)
-        self.store = Store(config.data_dir, config.limits.cache_bytes)
+        self.store = store or Store(config.data_dir, config.limits.cache_bytes)
         self.previews = ByteCache(PREVIEW_BYTES)
         # Guards the work under way together with its rows, so that neither is seen without the other.
         self.lock = threading.RLock()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from helicube.serve.config import Limits, ServeConfig
 __all__ = ["StartOptions", "start"]
 
 KEY_VARIABLE = "HELICUBE_API_KEY"
+# Of any number that the command line takes: a million gigabytes, objects a minute.
+MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +55,13 @@ class StartOptions:
     @property
     def config(self) -> ServeConfig:
         for name in ("cache_gb", "objects_per_minute", "requests_per_s", "grace_s"):
-            if not (math.isfinite(value := getattr(self, name)) and value >= 0):
-                raise InputError(f"--{name.replace('_', '-')} {value} is out of range; choose a number from 0 on")
+            if not 0 <= (value := getattr(self, name)) <= MOST:
+                option = f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} {value} is out of range; choose a number from 0 to {MOST:,}")
+        if self.version is not None and self.weights is None:
+            raise InputError(f"--version {self.version} says nothing of the bundled model; give --weights with it")
         return ServeConfig(
-            host=self.host, port=self.port, data_dir=self.data_dir,
+            host=self.host.removeprefix("[").removesuffix("]"), port=self.port, data_dir=self.data_dir,
             api_key=self.key, public_url=self.public_url, hosts=self.allow_host, cors=self.cors, slots=self.slots,
             mesh_threads=self.mesh_threads, grace_s=self.grace_s, reload_page=self.reload_page,
             limits=Limits(queue=self.queue, cache_bytes=int(self.cache_gb * 1e9), requests_per_s=self.requests_per_s,
@@ -77,7 +82,8 @@ class StartOptions:
     def key(self) -> str | None:
         """From a file, the environment, or the command line, where other users of this machine can see it."""
         if self.api_key_file is None:
-            return self.api_key or os.environ.get(KEY_VARIABLE) or None
+            # One that is empty was meant to be one: refused, and not taken for none.
+            return self.api_key if self.api_key is not None else os.environ.get(KEY_VARIABLE)
         try:
             return self.api_key_file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -85,8 +91,10 @@ class StartOptions:
 
 
 def say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    # Nobody may be reading any more, as in `2>&1 | head -1`; that is no reason to end.
+    with suppress(OSError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def write_log() -> None:
@@ -110,9 +118,11 @@ def start(options: StartOptions) -> None:
     write_log()
     from helicube.pipelines.text_to_shape import load
     from helicube.serve.server import bind, open_browser, serve
+    from helicube.serve.store import Store
 
     # Before the model is loaded, which takes seconds.
     listener = bind(config.host, config.port, or_any=options.browser)
+    store = Store(config.data_dir, config.limits.cache_bytes)
     say("loading the model …")
     pipeline = load(options.weights, version=options.version, device=options.device, options=engine)
     for remark in pipeline.model.remarks:
@@ -123,4 +133,4 @@ def start(options: StartOptions) -> None:
         if options.browser:
             open_browser(url)
 
-    serve(config, pipeline, listener, ready)
+    serve(config, pipeline, listener, ready, store)
