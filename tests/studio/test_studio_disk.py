@@ -28,6 +28,10 @@ def no_room(*_: Any) -> Any:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def sound(state: DiskState | LateWrites) -> bool:
+    return state.is_sound
+
+
 @pytest.mark.parametrize("harm", ["same size", "cut", "one bit"])
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_damaged_picture_is_made_anew(tmp_path: Path, harm: str, restart: bool) -> None:
@@ -83,7 +87,7 @@ def test_no_room_is_seen_before_anything_fails(tmp_path: Path, monkeypatch: pyte
     with monkeypatch.context() as patch:
         patch.setattr("shutil.disk_usage", lambda _: usage._replace(free=4096))
         assert not state.has_room()
-    assert not state.is_sound
+    assert not sound(state)
     assert (state.answer.status, state.answer.code, state.answer.headers) == (503, "broken", {"Retry-After": "30"})
     turns = []
     for second in range(10):
@@ -92,8 +96,13 @@ def test_no_room_is_seen_before_anything_fails(tmp_path: Path, monkeypatch: pyte
             turns.append(second)
     assert turns == [1, 3, 7]
     state.took()
-    assert state.is_sound
+    assert sound(state)
     assert not state.take_turn()
+    # What is damaged stays so until a start mends it.
+    state.refused(sqlite3.DatabaseError("database disk image is malformed"))
+    now[0] = 1e6
+    assert not state.take_turn()
+    assert not sound(state)
 
 
 def test_what_the_disk_did_not_take_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,15 +125,15 @@ def test_what_the_disk_did_not_take_is_written_later(tmp_path: Path, monkeypatch
             late.park(work, OSError(errno.ENOSPC, "full"))
         tick()
         assert (again, told) == ([], [])
-    assert not late.is_sound
+    assert not sound(late)
     tick()
     assert store.database.items(JOB)[0]["status"] == "cancelled"
     assert told == [JOB]
     assert again == [kept]
     # Not before it is kept: or else it would be broken and sound in turns.
     tick()
-    assert not late.is_sound
+    assert not sound(late)
     late.settled(kept)
     tick()
-    assert late.is_sound
+    assert sound(late)
     store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ def refuse_beyond_the_queue(service: Service, keys: Sequence[str], client: str) 
     wait_s = max(1.0, min(60.0, each_s * (1 + behind / service.config.slots)))
     text = None
     if num_new and behind + num_new > limits.queue:
-        text = f"{behind} objects wait already and at most {limits.queue} may; try again in {wait_s:.0f} s"
+        text = f"{behind} objects wait already and at most {limits.queue} may; try again in {math.ceil(wait_s)} s"
     elif num_new and mine + num_new > limits.queue_share:
         text = f"{mine} of your objects wait already and at most {limits.queue_share} may; let some finish"
     if text is not None:

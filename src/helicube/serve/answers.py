@@ -35,6 +35,7 @@ TEXTS = {
     501: "A part of helicube that this needs is not installed.",
     503: "The service is stopping, broken or busy; see Retry-After.",
 }
+EXAMPLE = 'send for example {"prompt": "a red wooden chair"}'
 ANYWHERE = (401, 403, 408, 413, 421, 429)
 
 
@@ -48,12 +49,31 @@ def reply(error: ApiError) -> JSONResponse:
 
 
 def first_problem(problems: Sequence[Any]) -> str:
-    """One line on the first of pydantic's findings."""
+    """One line on the first of pydantic's findings that fits what was sent."""
     problem = problems[0]
+    if problem["type"] == "json_invalid":
+        return f"the body is not JSON ({problem['ctx']['error']} at character {problem['loc'][-1]}); {EXAMPLE}"
+    # A list is no string, but what is wrong with it as a list says more.
+    problem = next(
+        (p for p in problems if not p["type"].endswith("_type") and p["loc"][:2] == problem["loc"][:2]), problem
+    )
     # "body" or "query", and names of the union's branches, mean nothing to the reader.
     place = ".".join(str(part) for part in problem["loc"][1:] if not str(part).startswith(("constrained", "list[")))
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{place or problem['loc'][0]}: {problem['msg']}{more}; see /openapi.json"
+    if not place:
+        return f"{problem['loc'][0]}: {problem['msg']}; {EXAMPLE}"
+    more = len({p["loc"][1] for p in problems if len(p["loc"]) > 1} - {problem["loc"][1]})
+    rest = f" (and {more} more)" if more else ""
+    given = problem.get("input")
+    # What was sent, where it is short enough to be of use; a missing field has the whole body there.
+    value = f" {given!r}" if isinstance(given, int | float | str) and len(repr(given)) <= 40 else ""
+    return f"{place}{value}: {problem['msg']}{rest}; see /openapi.json"
+
+
+def detail_of(error: HTTPException) -> str:
+    """The framework's words, or better ones."""
+    if error.status_code == 400 and "parsing the body" in str(error.detail):
+        return f"the body cannot be read: it is nested too deeply, or holds too long a number; {EXAMPLE}"
+    return str(error.detail)
 
 
 def add_error_answers(app: FastAPI, disk: DiskState) -> None:
@@ -85,7 +105,7 @@ def add_error_answers(app: FastAPI, disk: DiskState) -> None:
 
     @app.exception_handler(HTTPException)
     async def of_http(_: Request, error: HTTPException) -> JSONResponse:
-        answer = ApiError(error.status_code, str(error.detail))
+        answer = ApiError(error.status_code, detail_of(error))
         return JSONResponse(answer.body, status_code=error.status_code, headers=error.headers)
 
     @app.exception_handler(sqlite3.Error)

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from helicube import __version__
 from helicube.serve.answers import add_error_answers
+from helicube.serve.cors import Cors
 from helicube.serve.guard import Guard, Keys
 from helicube.serve.routes_jobs import job_routes
 from helicube.serve.routes_objects import object_routes
@@ -44,7 +44,7 @@ def create_app(service: Service) -> FastAPI:
     app = FastAPI(
         title="helicube", version=__version__, description=ABOUT, lifespan=life, docs_url=None, redoc_url=None
     )
-    keys = Keys(service.config.api_key)
+    keys = app.state.keys = Keys(service.config.api_key)
     for router in (job_routes(service), object_routes(service), state_routes(service, keys), site_routes(service)):
         app.include_router(router)
     add_error_answers(app, service.store.disk)
@@ -54,10 +54,10 @@ def create_app(service: Service) -> FastAPI:
 
 def guarded(app: FastAPI, service: Service) -> ASGIApp:
     """The whole service as it faces the network."""
-    guard = Guard(app, service.config, Keys(service.config.api_key), service.stats)
+    guard = Guard(app, service.config, app.state.keys, service.stats)
     if service.config.cors:
         # Outside: browsers ask first without the key.
-        return CORSMiddleware(
+        return Cors(
             guard,
             allow_origins=list(service.config.cors),
             allow_methods=["GET", "POST", "DELETE"],

@@ -71,7 +71,8 @@ class DiskState:
         """Whether to try again now; the next turn is then twice as far off."""
         with self.lock:
             now = time.monotonic()
-            if not self.error or now < self.due_s:
+            # A damaged database does not heal while it is open; the next start mends or refuses it.
+            if not self.error or "malformed" in self.error or now < self.due_s:
                 return False
             self.pause_s = min(LAST_S, 2 * self.pause_s)
             self.due_s = now + self.pause_s

@@ -44,6 +44,8 @@ class Keys:
 
     def __init__(self, api_key: str | None) -> None:
         self.needed = api_key is not None
+        # Wrong keys only: who has the right one is never kept out by those who guess.
+        self.failures = Buckets(0.5, 20)
         raw = (api_key or "").encode()
         self.digest = hashlib.sha256(b"helicube key " + raw).digest()
         # Sessions are signed, not stored, so that they outlive a restart and end when the key changes.
@@ -52,6 +54,12 @@ class Keys:
     def is_key(self, given: str) -> bool:
         digest = hashlib.sha256(b"helicube key " + given.encode("utf-8", "surrogateescape")).digest()
         return hmac.compare_digest(digest, self.digest)
+
+    def refusal(self, client: str, text: str) -> ApiError:
+        """What to answer to a wrong key or none, booked against the client."""
+        if wait_s := self.failures.take(client):
+            return ApiError(429, f"too many wrong keys; try again in {math.ceil(wait_s)} s", retry_after_s=wait_s)
+        return ApiError(401, text)
 
     def session(self) -> str:
         until = str(int(time.time()) + SESSION_S)
@@ -87,8 +95,6 @@ class Guard:
         self.hosts = None if keys.needed else {"localhost", "127.0.0.1", "::1", *map(host_of, filter(None, named))}
         self.cors = bool(config.cors)
         self.requests = Buckets(config.limits.requests_per_s, 2 * config.limits.requests_per_s)
-        # Wrong keys: few enough that guessing is hopeless.
-        self.failures = Buckets(0.5, 20)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -111,7 +117,10 @@ class Guard:
             return
         except ClientGone:
             return
-        await self.app(scope, replay, send_guarded)
+        if scope["method"] == "HEAD":
+            await as_head(self.app, scope, replay, send_guarded)
+        else:
+            await self.app(scope, replay, send_guarded)
 
     def _check(self, scope: Scope) -> None:
         headers, path = Headers(scope=scope), scope["path"]
@@ -125,15 +134,30 @@ class Guard:
             raise ApiError(429, f"too many requests; try again in {math.ceil(wait_s)} s", retry_after_s=wait_s)
         is_open = path in OPEN_EXACT or path.startswith(OPEN)
         if not is_open and not self.keys.admits(headers):
-            if wait_s := self.failures.take(client):
-                raise ApiError(429, "too many wrong keys; try again in a minute", retry_after_s=wait_s)
-            raise ApiError(401, "an API key is needed; send it as 'Authorization: Bearer KEY'")
-        if scope["method"] == "POST":
-            # Also keeps pages of other sites out: they cannot send this type without asking first.
-            if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-                raise ApiError(415, "the body must be JSON; send Content-Type: application/json")
-            if path == "/v1/session" and (wait_s := self.failures.take(client)):
-                raise ApiError(429, f"too many keys; try again in {math.ceil(wait_s)} s", retry_after_s=wait_s)
+            raise self.keys.refusal(client, "an API key is needed; send it as 'Authorization: Bearer KEY'")
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        # Also keeps pages of other sites out: they cannot send this type without asking first.
+        if scope["method"] == "POST" and media_type != "application/json":
+            raise ApiError(415, "the body must be JSON; send Content-Type: application/json")
+
+
+async def as_head(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer HEAD as GET without its body. Source: RFC 9110, 9.3.2."""
+    ended = False
+
+    async def receive_until_ended() -> Message:
+        # What would go on and on, such as events, ends as for a client that has gone.
+        return {"type": "http.disconnect"} if ended else await receive()
+
+    async def send_head(message: Message) -> None:
+        nonlocal ended
+        if message["type"] == "http.response.start":
+            await send(message)
+        elif not ended:
+            ended = True
+            await send({"type": "http.response.body", "body": b""})
+
+    await app({**scope, "method": "GET"}, receive_until_ended, send_head)
 
 
 class ClientGone(Exception):  # noqa: N818 - no error: nobody is left to be told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 __all__ = ["CODES", "ApiError", "gone", "not_found", "unreadable"]
 
 # Code of each status where nothing more is known.
@@ -47,7 +49,7 @@ class ApiError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        return {} if self.retry_after_s is None else {"Retry-After": str(max(1, round(self.retry_after_s)))}
+        return {} if self.retry_after_s is None else {"Retry-After": str(max(1, math.ceil(self.retry_after_s)))}
 
 
 def not_found(what: str, name: str) -> ApiError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -26,6 +27,8 @@ Place = Annotated[int, Path(ge=0, le=999)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 # A comment is sent this often, so that nobody between takes a quiet stream for a dead one.
 KEEP_ALIVE_S = 15.0
+# Who waits for an answer is looked after this often: one that has gone is not to hold a listener's place.
+LOOK_S = 1.0
 JOB_ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"model": JobBody, "description": "All objects have ended."},
     202: {"model": JobBody, "description": "Accepted."},
@@ -51,7 +54,9 @@ def job_routes(service: Service) -> APIRouter:
             refuse_listener(service, client)
         charge(service, client, len(specs))
         job = await run_in_threadpool(lambda: service.submit(request.as_dict, specs, client))
-        view = await (wait_for_end(service, job, client) if wait else run_in_threadpool(find, service, job))
+        view = await (
+            wait_for_end(service, job, client, http.is_disconnected) if wait else run_in_threadpool(find, service, job)
+        )
         status = 202 if view["ended_at"] is None else 200
         return JSONResponse(view, status_code=status, headers={"Location": f"/v1/jobs/{job}"})
 
@@ -114,7 +119,8 @@ def charge(service: Service, client: str, num_objects: int) -> None:
         ApiError: it asks for too many (429).
     """
     if wait_s := service.rate.take(client, num_objects):
-        text = f"more than {service.config.limits.objects_per_minute:g} objects a minute; try again in {wait_s:.0f} s"
+        most = service.config.limits.objects_per_minute
+        text = f"more than {most:g} objects a minute; try again in {math.ceil(wait_s)} s"
         raise ApiError(429, text, retry_after_s=wait_s)
 
 
@@ -176,17 +182,18 @@ async def watch(service: Service, job: str, stream: Stream, first: Json) -> Asyn
         yield encode_event(event, data)
 
 
-async def wait_for_end(service: Service, job: str, client: str = "") -> Json:
-    """The job when it has ended, or as it stands when the wait is over or the service stops."""
+async def wait_for_end(service: Service, job: str, client: str, has_gone: Callable[[], Awaitable[bool]]) -> Json:
+    """The job when it has ended, or as it stands when the wait is over, the client has gone or the service stops."""
     stream = service.hub.open(job, client)
     try:
         until = time.monotonic() + service.config.limits.wait_s
         view, event = await run_in_threadpool(find, service, job), ""
         while view["ended_at"] is None and event not in {"closing", "late"}:
+            left_s = max(0.0, until - time.monotonic())
             try:
-                event, _ = await asyncio.wait_for(stream.messages.get(), max(0.0, until - time.monotonic()))
+                event, _ = await asyncio.wait_for(stream.messages.get(), min(LOOK_S, left_s))
             except TimeoutError:
-                event = "late"
+                event = "late" if left_s <= LOOK_S or await has_gone() else ""
             if event in {"end", "closing", "gone", "late"}:
                 view = await run_in_threadpool(find, service, job)
         return view

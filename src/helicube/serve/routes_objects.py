@@ -63,7 +63,7 @@ def object_routes(service: Service) -> APIRouter:
             return Response(status_code=304, headers=headers)
         renders = ending == "png" and not service.store.has_picture(object_id)
         run = pictures.run if renders else run_in_threadpool
-        data = await run(lambda: service.store.file(object_id, ending))
+        data = await run(lambda: service.store.file(object_id, ending, named=download))
         if download:
             headers["Content-Disposition"] = f'attachment; filename="{file_name(row, ending)}"'
         if ending == "json":

@@ -18,7 +18,8 @@ from helicube.serve.guard import COOKIE, SESSION_S, Keys
 from helicube.serve.one_at_a_time import OneAtATime
 from helicube.serve.page_files import PageFiles, content_policy
 from helicube.serve.plan_page import Plans, error_page, plan_names
-from helicube.serve.problem import ApiError, not_found
+from helicube.serve.problem import ApiError
+from helicube.serve.routes_jobs import client_of
 from helicube.serve.schema import MAX_SEED, EngineState, Health, ObjectRequest, PlanNames, SessionRequest, Settings
 from helicube.serve.service import Service
 
@@ -43,7 +44,7 @@ def site_routes(service: Service) -> APIRouter:
     def page(name: str, request: Request) -> Response:
         found = pages.answer(name, request)
         if found is None:
-            raise not_found("file", name[:100])
+            raise ApiError(404, f"the page has no file {name[:60]!r}; open /")
         return found
 
     @router.get("/favicon.ico", include_in_schema=False)
@@ -107,7 +108,7 @@ def state_routes(service: Service, keys: Keys) -> APIRouter:
     @router.post("/v1/session", summary="Sign a browser in", status_code=204, responses=errors(400, 422))
     def sign_in(body: SessionRequest, request: Request) -> Response:
         if not keys.needed or not keys.is_key(body.api_key):
-            raise ApiError(401, "the API key is not the service's; ask whoever runs it")
+            raise keys.refusal(client_of(request), "the API key is not the service's; ask whoever runs it")
         answer = Response(status_code=204)
         # A proxy that adds TLS speaks plain HTTP to this process.
         secure = request.url.scheme == "https" or service.config.public_url.startswith("https:")

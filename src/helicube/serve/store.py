@@ -161,22 +161,27 @@ class Store:
         self.delete(key)
         return gone(key, f"is removed, as its file {what}")
 
-    def file(self, key: str, ending: str) -> bytes:
-        """An object as a file of the format that the ending names."""
+    def file(self, key: str, ending: str, *, named: bool = False) -> bytes:
+        """An object as a file of the format that the ending names.
+
+        Args:
+            named: an OBJ names its materials' file as `file_name` does, and not by the id.
+        """
         row = self.row(key)
         self.touch(key)
-        data = self.encoded.get((key, ending))
+        stem = file_name(row, "").removesuffix(".") if named and ending in {"obj", "mtl"} else key
+        data = self.encoded.get((key, ending, stem))
         if data is None:
-            data = self._picture(row) if ending == "png" else self._encode(row, ending)
-            self.encoded.put((key, ending), data)
+            data = self._picture(row) if ending == "png" else self._encode(row, ending, stem)
+            self.encoded.put((key, ending, stem), data)
         return data
 
-    def _encode(self, row: Row, ending: str) -> bytes:
+    def _encode(self, row: Row, ending: str, stem: str) -> bytes:
         mesh = self.mesh(row)
         if ending == "json":
             return encode_json(mesh)
         name = json.loads(row["about"])["prompt"][:60]
-        parts = encode(mesh, "obj" if ending == "mtl" else ending, name=name, stem=row["id"])
+        parts = encode(mesh, "obj" if ending == "mtl" else ending, name=name, stem=stem)
         return parts[".mtl" if ending == "mtl" else ""]
 
     def _picture(self, row: Row) -> bytes:
