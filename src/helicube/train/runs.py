@@ -10,6 +10,7 @@ from helicube.geometry.box_sample import RESOLUTION
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.default import DefaultConfig, DefaultWeights, save_default
 from helicube.models.cube.lattice import LatticeConfig
+from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig
 from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, StaticTextEncoder
 from helicube.train import decoder_task
@@ -84,20 +85,13 @@ def train_decoder(
     code = load_code(tokenizer)
     table = BUNDLED_TEXT_WEIGHTS if text is None else text
     encoder = StaticTextEncoder.load(table)
-    decoder = replace(
-        decoder,
-        shape_model_vocab_size=code.num_ids,
-        shape_model_embed_dim=len(code.shape.config.levels),
-        text_model_embed_dim=encoder.width,
-        num_positions=len(code.ranges),
-    )
     tokens, unseen = kept_tokens(code, items_folder, loop.out / "tokens")
     _check_enough(items_folder, tokens, unseen)
     if text is not None:
         copy_table(text, loop.out / "text")
     train(
         DecoderTask(
-            decoder,
+            _fitted(decoder, code, encoder.width),
             task,
             code,
             text=encoder,
@@ -108,6 +102,16 @@ def train_decoder(
             device=loop.device,
         ),
         loop,
+    )
+
+
+def _fitted(decoder: DecoderConfig, code: LatticeCode, text_width: int) -> DecoderConfig:
+    return replace(
+        decoder,
+        shape_model_vocab_size=code.num_ids,
+        shape_model_embed_dim=len(code.shape.config.levels),
+        text_model_embed_dim=text_width,
+        num_positions=len(code.ranges),
     )
 
 
