@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["connections_within"]
+__all__ = ["BACKLOG", "connections_within"]
 
-# Descriptors for all else: the database, the files that threads read at a time, libraries.
-RESERVED, LEAST = 64, 8
+# Connections that asyncio accepts at a time, before it looks at any of them: where files run out it says so for each.
+BACKLOG = 64
+# Descriptors for all else: those, the database, the files that threads read at a time, libraries.
+RESERVED, LEAST = 128, 8
 
 
 def connections_within(wanted: int) -> int:

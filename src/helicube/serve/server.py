@@ -18,7 +18,7 @@ try:
 
     from helicube.serve.app import create_app, guarded
     from helicube.serve.connections import connection_type
-    from helicube.serve.file_limit import connections_within
+    from helicube.serve.file_limit import BACKLOG, connections_within
     from helicube.serve.service import Service
     from helicube.serve.store import Store
 except ImportError as error:
@@ -105,6 +105,7 @@ def serve(
         log_level="warning",
         access_log=False,
         server_header=False,
+        backlog=BACKLOG,
         proxy_headers=False,
         lifespan="on",
         timeout_keep_alive=15,
