@@ -16,9 +16,11 @@ from helicube.train.objects import TrainingObject
 
 __all__ = ["FINE", "NOTHING", "Gallery", "Match", "cloud_of"]
 
-# Points of a cloud for the first look at all objects, and for the final distance to the few nearest.
-COARSE, FINE, SHORTLIST = 64, 1024, 48
-# Objects compared at once in the first look: 64 MiB of distances.
+# Points of a cloud for the first look at all objects, for the second at those that it leaves, and for the distance to
+# the last few.
+COARSE, MEDIUM, FINE = 64, 256, 1024
+LEFT_BY_FIRST, LEFT_BY_SECOND = 48, 8
+# Objects compared at once: 64 MiB of distances in the first look.
 CHUNK = 4096
 
 Points = NDArray[np.float32]
@@ -46,24 +48,31 @@ class Gallery:
         meshes = (Mesh(vertices=o.vertices, faces=o.faces.astype(np.int32)) for o in objects)
         # (n, FINE, 3)
         self.fine = np.stack([cloud_of(mesh) for mesh in track(meshes, "gallery", total=len(objects))])
-        self.coarse = torch.from_numpy(self.fine[:, :COARSE].copy())
+        self.clouds = torch.from_numpy(self.fine)
 
     def nearest(self, points: Points) -> Match:
         """The object nearest to a cloud (FINE, 3)."""
-        distances = torch.stack([self._coarse_distances(turn_yaw(points[:COARSE], turn)) for turn in range(4)])
-        shortlist = distances.amin(dim=0).topk(min(SHORTLIST, len(self.names)), largest=False).indices.tolist()
-        distance, index = min((best_yaw(points, self.fine[i]).distance, i) for i in shortlist)
+        everything = torch.arange(len(self.names))
+        few = self._nearest_few(points, COARSE, everything, LEFT_BY_FIRST)
+        fewer = self._nearest_few(points, MEDIUM, few, LEFT_BY_SECOND).tolist()
+        distance, index = min((best_yaw(points, self.fine[i]).distance, i) for i in fewer)
         name, class_name = self.names[index]
         return Match(id=name, class_name=class_name, distance=distance)
 
-    def _coarse_distances(self, points: Points) -> torch.Tensor:
-        """Chamfer distances to all objects, (n,)."""
-        own = torch.from_numpy(np.ascontiguousarray(points))
+    def _nearest_few(self, points: Points, num_points: int, among: torch.Tensor, count: int) -> torch.Tensor:
+        """Which `count` of some objects (n,) are nearest, as far as so many points of each tell."""
         found = []
-        for part in torch.split(self.coarse, CHUNK):
-            pairs = torch.cdist(own, part)  # (n, P, P)
-            found.append((pairs.amin(dim=1).mean(dim=1) + pairs.amin(dim=2).mean(dim=1)) / 2)
-        return torch.cat(found)
+        for part in torch.split(among, CHUNK):
+            clouds = self.clouds[part, :num_points]
+            found.append(torch.stack([chamfer(turn_yaw(points[:num_points], turn), clouds) for turn in range(4)]))
+        nearest = torch.cat(found, dim=1).amin(dim=0).topk(min(count, len(among)), largest=False)
+        return among[nearest.indices]
+
+
+def chamfer(points: Points, clouds: torch.Tensor) -> torch.Tensor:
+    """Chamfer distances of (P, 3) points to each cloud of (n, P, 3); (n,)."""
+    pairs = torch.cdist(torch.from_numpy(np.ascontiguousarray(points)), clouds)  # (n, P, P)
+    return (pairs.amin(dim=1).mean(dim=1) + pairs.amin(dim=2).mean(dim=1)) / 2
 
 
 def cloud_of(mesh: Mesh) -> Points:
