@@ -123,3 +123,8 @@ def test_guidance_zero_is_the_conditioned_row_and_masked_ids_stay_masked() -> No
 def test_values_out_of_range_name_themselves(wrong: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         SamplingConfig(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("asked", "used"), [(1e-40, 0.0), (5e-324, 0.0), (2.0**-126, 2.0**-126), (0.5, 0.5)])
+def test_temperatures_that_float32_cannot_hold_are_zero(asked: float, used: float) -> None:
+    assert SamplingConfig(temperature=asked).temperature == used

@@ -17,6 +17,10 @@ from helicube.kernels.sampling import mix
 __all__ = ["SamplingConfig", "request_keys"]
 
 
+# What float32 holds only as a subnormal number, which some kernels flush to zero and others divide by, counts as 0.
+LEAST_TEMPERATURE = float(torch.finfo(torch.float32).tiny)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingConfig:
     """How one request chooses its ids."""
@@ -38,6 +42,8 @@ class SamplingConfig:
             raise InputError("top_p=0 leaves no id to draw from; choose a value above 0, or temperature=0 for greedy")
         if not 0 <= self.seed < 2**63:
             raise InputError(f"seed={self.seed} is out of range; choose a whole number from 0 to 2^63 - 1")
+        if self.temperature < LEAST_TEMPERATURE:
+            object.__setattr__(self, "temperature", 0.0)
 
 
 def request_keys(configs: Sequence[SamplingConfig]) -> Tensor:

@@ -39,8 +39,6 @@ ID = "0123456789abcdef0123456789abcdef"
 
 Prompt = Annotated[str, Field(min_length=1, max_length=MAX_PROMPT_CHARS)]
 Side = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)]
-# Below it float32 has few digits or none, and what is drawn would be neither likely nor the likeliest.
-LEAST_TEMPERATURE = 2.0**-126
 
 
 class ObjectRequest(BaseModel):
@@ -120,10 +118,7 @@ def specs_of(request: ObjectRequest, usual: SamplingConfig) -> list[ObjectSpec]:
     if request.seed + request.variants - 1 > MAX_SEED:
         raise InputError(f"seed {request.seed} leaves no room for {request.variants} variants; choose a smaller one")
     usual = usual_sampling(usual, request.variants)
-    temperature = request.temperature
-    if temperature is not None and temperature < LEAST_TEMPERATURE:
-        temperature = 0.0
-    sampling = sampling_of(usual, request.guidance, temperature, request.top_p, request.seed)
+    sampling = sampling_of(usual, request.guidance, request.temperature, request.top_p, request.seed)
     box = None if request.box is None else (request.box[0], request.box[1], request.box[2])
     return [
         ObjectSpec(
