@@ -19,6 +19,13 @@ __all__ = ["command"]
 )
 @click.option("--seed", default=0, show_default=True, help="Same seed, same file.")
 @click.option("--variants", default=1, show_default=True, help="Objects per prompt, with seeds counted up.")
+@click.option(
+    "--best-of",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 16),
+    help="Candidates drawn for each object; the one with the fewest loose pieces is kept.",
+)
 @click.option("--guidance", type=float, help="How closely to follow the prompt; 0 is off. Default: by model.")
 @click.option("--temperature", type=float, help="0 takes the likeliest id at each step. Default: by model.")
 @click.option("--top-p", type=float, help="Share of likeliest choices drawn from. Default: by model.")

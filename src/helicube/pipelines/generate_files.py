@@ -40,7 +40,7 @@ from helicube.pipelines.text_to_shape import (
 
 __all__ = ["GenerateOptions", "generate_files"]
 
-# Objects decoded side by side at most, before their meshes are made.
+# Candidates decoded side by side at most, before their meshes are made.
 BATCH = 64
 
 
@@ -53,6 +53,8 @@ class GenerateOptions:
     file_format: str | None = None
     seed: int = 0
     variants: int = 1
+    # Candidates of each object, of which the soundest is kept.
+    best_of: int = 1
     # None: what suits the model.
     guidance: float | None = None
     temperature: float | None = None
@@ -127,8 +129,9 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
         _say(console, f"note: {remark}")
     requests = options.requests(pipeline.model.sampling)
     failed: dict[Path, HelicubeError] = {}
-    for start in range(0, len(requests), BATCH):
-        part = requests[start : start + BATCH]
+    size = max(1, BATCH // options.best_of)
+    for start in range(0, len(requests), size):
+        part = requests[start : start + size]
         for path, decoded in zip(paths[start:], _decode(pipeline, part, options, console), strict=False):
             lost = _make(pipeline, decoded, path, options, console)
             for one, error in lost.items():
@@ -223,7 +226,7 @@ def _decode(
                 rate = done / (time.perf_counter() - started)
                 progress.update(bar, completed=done, total=total, rate=f"{rate:.0f} tokens/s")
 
-        return pipeline.decode_many(prompts, sampling, box=options.box, on_step=show)
+        return pipeline.decode_many(prompts, sampling, box=options.box, best_of=options.best_of, on_step=show)
 
 
 def summary(generated: Generated, written_s: float) -> str:

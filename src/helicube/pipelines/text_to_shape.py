@@ -23,6 +23,7 @@ from helicube.geometry.mesh import Mesh
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions, build_mesh, with_sizes
 from helicube.pipelines.shape_model import ShapeModel, load_model
+from helicube.pipelines.soundness import candidate_seed, solid_share
 
 __all__ = [
     "Decoded",
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 Progress = Callable[[int, int], None]
+# Candidates of one object at most, and the share of its volume in one piece from which no other is looked at.
+MAX_CANDIDATES, SOUND = 16, 0.995
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,7 @@ class Decoded:
     sizes: NDArray[np.float32] | None
     # Remarks, such as words that the text encoder did not know.
     notes: tuple[str, ...]
-    # Seconds of the batch.
+    # Seconds of the batch; choosing among candidates counts as tokens.
     text_s: float
     tokens_s: float
     # Seconds per token of the batch, objects in it, and bytes per second that its steps read.
@@ -121,6 +124,7 @@ class TextToShape:
         temperature: float | None = None,
         top_p: float | None = None,
         box: Sequence[float] | None = None,
+        best_of: int = 1,
         options: MeshOptions | None = None,
     ) -> Mesh:
         """The mesh of one prompt; same arguments, same mesh.
@@ -128,6 +132,7 @@ class TextToShape:
         Args:
             guidance, temperature, top_p: see `engine.sampling.SamplingConfig`; None is what suits the model.
             box: x, y, z sizes, in any unit; the mesh has exactly these proportions.
+            best_of: see `decode_many`.
 
         Raises:
             PromptError: the prompt is empty, too long, or holds no word that the model knows.
@@ -135,7 +140,7 @@ class TextToShape:
             GeometryError: the decoded field is not finite, or its surface cannot be made a mesh.
         """
         sampling = sampling_of(self.model.sampling, guidance, temperature, top_p, seed)
-        return self.generate_many([prompt], [sampling], box=box, options=options)[0].mesh
+        return self.generate_many([prompt], [sampling], box=box, best_of=best_of, options=options)[0].mesh
 
     def generate_many(
         self,
@@ -143,6 +148,7 @@ class TextToShape:
         sampling: Sequence[SamplingConfig],
         *,
         box: Sequence[float] | None = None,
+        best_of: int = 1,
         options: MeshOptions | None = None,
         on_step: Progress | None = None,
     ) -> list[Generated]:
@@ -151,7 +157,7 @@ class TextToShape:
         Raises:
             EmptyFieldError: one of the fields has no surface; the two steps called apart keep the others.
         """
-        decoded = self.decode_many(prompts, sampling, box=box, on_step=on_step)
+        decoded = self.decode_many(prompts, sampling, box=box, best_of=best_of, on_step=on_step)
         return [self.build(one, options) for one in decoded]
 
     def decode_many(
@@ -160,17 +166,51 @@ class TextToShape:
         sampling: Sequence[SamplingConfig],
         *,
         box: Sequence[float] | None = None,
+        best_of: int = 1,
         on_step: Progress | None = None,
     ) -> list[Decoded]:
         """Decode the ids of all requests side by side.
 
         Args:
             prompts, sampling: one of each per object.
-            on_step: called with (tokens done, tokens in all), of all objects together.
+            best_of: candidates drawn for each object, side by side; the one that hangs together best is kept, the first
+                with the request's own seed unless another is sounder. Of greedy requests all are the same.
+            on_step: called with (tokens done, tokens in all), of all candidates together.
 
         Raises:
             PromptError: a prompt is empty, too long, or holds no word that the model knows.
         """
+        if not 1 <= best_of <= MAX_CANDIDATES:
+            raise InputError(f"best_of={best_of} is out of range; choose 1 to {MAX_CANDIDATES}")
+        if best_of == 1:
+            return self._decode(prompts, sampling, box, on_step)
+        drawn = [replace(one, seed=candidate_seed(one.seed, k)) for one in sampling for k in range(best_of)]
+        decoded = self._decode([prompt for prompt in prompts for _ in range(best_of)], drawn, box, on_step)
+        started = time.perf_counter()
+        best = [self._soundest(decoded[i : i + best_of]) for i in range(0, len(decoded), best_of)]
+        chosen_s = time.perf_counter() - started
+        return [
+            replace(one, seed=config.seed, batch=max(1, one.batch // best_of), tokens_s=one.tokens_s + chosen_s)
+            for one, config in zip(best, sampling, strict=True)
+        ]
+
+    def _soundest(self, candidates: Sequence[Decoded]) -> Decoded:
+        best, best_share = candidates[0], -1.0
+        for one in candidates:
+            share = solid_share(with_sizes(self.model.decode(one.ids), one.sizes))
+            if share > best_share:
+                best, best_share = one, share
+            if share >= SOUND:
+                break
+        return best
+
+    def _decode(
+        self,
+        prompts: Sequence[str],
+        sampling: Sequence[SamplingConfig],
+        box: Sequence[float] | None,
+        on_step: Progress | None,
+    ) -> list[Decoded]:
         started = time.perf_counter()
         prompts = [check_prompt(prompt) for prompt in prompts]
         sizes = parse_box(box)
