@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import zoom
+from skimage.measure import marching_cubes
 
 from helicube.geometry.mesh import Mesh
+from helicube.geometry.repair import repair
 
 Points = NDArray[np.float32]
 Field = Callable[[Points], NDArray[np.float32]]
@@ -100,3 +103,15 @@ def turned(mesh: Mesh) -> Mesh:
 def signed_volume(mesh: Mesh) -> float:
     a, b, c = (mesh.vertices[mesh.faces[:, i]].astype(np.float64) for i in range(3))
     return float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6)
+
+
+def rough_blocks(seed: int = 5) -> Mesh:
+    """Cells that nearly touch, with pits and bridges on every face: collapses make its sheets meet."""
+    rng = np.random.default_rng(seed)
+    axis = np.linspace(-1, 1, 73)
+    x, y, z = np.meshgrid(axis, axis, axis, indexing="ij")
+    cells = np.minimum(np.minimum(np.cos(9 * x), np.cos(9 * y)), np.cos(9 * z)) + 0.93
+    noise = zoom(rng.normal(size=(19, 19, 19)), 73 / 19, order=1)
+    inside = np.minimum(cells + 0.25 * noise, 0.9 - np.maximum(np.maximum(abs(x), abs(y)), abs(z)))
+    vertices, faces, _, _ = marching_cubes(inside, 0.0, method="lorensen")  # type: ignore[no-untyped-call]
+    return repair(Mesh(vertices=vertices.astype(np.float32), faces=faces[:, ::-1].astype(np.int32))).mesh

@@ -7,18 +7,15 @@ import functools
 import fast_simplification
 import numpy as np
 import pytest
-from geometry_fields import FIELDS, cube_mesh, joined, signed_volume
+from geometry_fields import FIELDS, cube_mesh, joined, rough_blocks, signed_volume
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.ndimage import zoom
 from scipy.spatial import cKDTree
-from skimage.measure import marching_cubes
 
 from helicube.errors import GeometryError
 from helicube.geometry.budget import simplify, sound
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import num_components, sample_points
-from helicube.geometry.repair import repair
 from helicube.geometry.surface import SurfaceOptions, extract_surface
 from helicube.geometry.topology import is_manifold
 
@@ -121,23 +118,11 @@ def test_mistakes() -> None:
         simplify(Mesh(vertices=cube.vertices, faces=cube.faces[1:]), 8)
 
 
-def rough_blocks() -> Mesh:
-    """Cells that nearly touch, with pits and bridges on every face: collapses make its sheets meet."""
-    rng = np.random.default_rng(5)
-    axis = np.linspace(-1, 1, 73)
-    x, y, z = np.meshgrid(axis, axis, axis, indexing="ij")
-    cells = np.minimum(np.minimum(np.cos(9 * x), np.cos(9 * y)), np.cos(9 * z)) + 0.93
-    noise = zoom(rng.normal(size=(19, 19, 19)), 73 / 19, order=1)
-    inside = np.minimum(cells + 0.25 * noise, 0.9 - np.maximum(np.maximum(abs(x), abs(y)), abs(z)))
-    vertices, faces, _, _ = marching_cubes(inside, 0.0, method="lorensen")  # type: ignore[no-untyped-call]
-    return repair(Mesh(vertices=vertices.astype(np.float32), faces=faces[:, ::-1].astype(np.int32))).mesh
-
-
 def test_rough_surfaces_stay_manifolds() -> None:
     mesh = rough_blocks()
     raw = fast_simplification.simplify(mesh.vertices, mesh.faces, target_count=4000, agg=5.0)[1]
     assert not is_manifold(raw.astype(np.int32)), "this surface would not show the fault"
     small = simplify(mesh, 4000)
-    assert small.num_faces == 4000
+    assert 3950 <= small.num_faces <= 4000
     assert is_manifold(small.faces)
     assert signed_volume(small) == pytest.approx(signed_volume(mesh), rel=0.02)
