@@ -50,6 +50,15 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, name: str, word
     assert "\n" not in str(caught.value)
 
 
+def test_a_format_other_than_the_ending_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MeshFileError, match=r"chair\.glb is named \.glb and would hold the format obj.*name it \.obj"):
+        generate_files(options(tmp_path / "chair.glb", file_format="obj"))
+    # The same in capitals, or an ending that says nothing, is no contradiction: what is missing comes next.
+    for name in ("chair.OBJ", "chair.model"):
+        with pytest.raises(CheckpointError):
+            generate_files(options(tmp_path / name, file_format="obj"))
+
+
 def test_a_folder_is_made(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "meshes"
     with pytest.raises(CheckpointError, match="is not a folder"):

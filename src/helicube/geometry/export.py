@@ -45,9 +45,15 @@ def check_target(path: Path, file_format: str | None = None) -> None:
     """Find out before a mesh is made whether it could be written there.
 
     Raises:
-        MeshFileError: an unknown format, a folder that is missing or may not be written, or a folder of that name.
+        MeshFileError: an unknown format, or another than the ending says; a folder that is missing or may not be
+            written, or a folder of that name.
     """
-    known_format(file_format or path.suffix)
+    wanted, named = known_format(file_format or path.suffix), path.suffix.lower().lstrip(".")
+    if named in FORMATS and named != wanted:
+        raise MeshFileError(
+            f"{path} is named .{named} and would hold the format {wanted}, which readers go wrong with; "
+            f"name it .{wanted}, or leave the format out"
+        )
     if why := unwritable(path):
         raise MeshFileError(f"cannot write {path}: {why}")
 
