@@ -123,8 +123,8 @@ class Hollow:
         self.model = SimpleNamespace(remarks=(), sampling=SamplingConfig())
 
     def decode_many(self, prompts: list[str], sampling: list[SamplingConfig], **_: object) -> list[Decoded]:
-        common = {"ids": np.zeros(1, np.int64), "sizes": None, "notes": (), "text_s": 0.1, "tokens_s": 0.1,
-                  "tpot_s": 0.1, "batch": 1, "read_bytes_per_s": 1.0}  # fmt: skip
+        common = {"ids": np.zeros(1, np.int64), "sizes": None, "notes": ("'zz' is unknown",), "text_s": 0.1,
+                  "tokens_s": 0.1, "tpot_s": 0.1, "batch": 1, "read_bytes_per_s": 1.0}  # fmt: skip
         return [
             Decoded(prompt=prompt, seed=config.seed, **common)  # type: ignore[arg-type]
             for prompt, config in zip(prompts, sampling, strict=True)
@@ -158,6 +158,7 @@ def test_an_object_without_a_surface_does_not_take_the_others_along(tmp_path: Pa
         generate_files(options(tmp_path, "a chair", "nothing", "a table", file_format="ply"), said)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a-chair.ply", "a-table.ply"]
     assert text_of(said).count("not made: the field is empty") == 1
+    assert text_of(said).count("note: 'zz' is unknown") == 3, "of the empty object too"
     # Of a single object there is nothing more to say.
     with pytest.raises(EmptyFieldError, match=r"^the field is empty$"):
         generate_files(options(tmp_path, "nothing"), said)

@@ -101,7 +101,7 @@ def test_unknown_words_are_told(encoder: StaticTextEncoder) -> None:
     (notes,) = encoder.encode(["red 椅子 chiar"]).notes
     assert notes == (
         "'椅子' is ignored: the text encoder reads English",
-        "'chiar' is not a known word and is read as c ##h ##i ##a ##r; did you mean 'chair'?",
+        "'chiar' is no English word that the model knows, and is read in pieces (c-h-i-a-r); did you mean 'chair'?",
     )
     assert encoder.encode(["red chair"]).notes == ((),)
 

@@ -162,6 +162,9 @@ def _make(
     pipeline: TextToShape, decoded: Decoded, path: Path, options: GenerateOptions, console: Console
 ) -> dict[Path, HelicubeError]:
     """Write an object, and its picture if asked for; the files that came to nothing, and why."""
+    # Before the object: a word that is not known may be why it is empty.
+    for note in decoded.notes:
+        _say(console, f"note: {note}")
     try:
         generated = pipeline.build(decoded, options.mesh)
         started = time.perf_counter()
@@ -175,8 +178,6 @@ def _make(
         except HelicubeError as error:
             lost[path.with_suffix(".png")] = error
     written_s = time.perf_counter() - started
-    for note in decoded.notes:
-        _say(console, f"note: {note}")
     _say(console, f"{path}  {summary(generated, written_s)}")
     return lost
 
@@ -238,7 +239,7 @@ def summary(generated: Generated, written_s: float) -> str:
     )
     return (
         f"{generated.mesh.num_faces} triangles, seed {one.seed}, {total_s:.2f} s: "
-        f"text {t.text_s * 1e3:.0f} ms, tokens {t.tokens_s * 1e3:.0f} ms ({speed}), "
+        f"text {t.text_s * 1e3:.0f} ms, tokens {t.tokens_s / one.batch * 1e3:.0f} ms ({speed}), "
         f"surface {t.surface_s * 1e3:.0f} ms, clean-up {t.clean_up_s * 1e3:.0f} ms, export {written_s * 1e3:.0f} ms"
     )
 

@@ -128,7 +128,8 @@ class StaticTextEncoder:
         for word, parts in prompt.pieces:
             close = self._vocabulary.closest_word(word)
             hint = f"; did you mean {close!r}?" if close else ""
-            notes.append(f"{word!r} is not a known word and is read as {' '.join(parts)}{hint}")
+            read = "-".join(part.removeprefix("##") for part in parts)
+            notes.append(f"{word!r} is no English word that the model knows, and is read in pieces ({read}){hint}")
         return tuple(notes)
 
 
