@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_loop import run_async
 from starlette.testclient import TestClient
 from studio_start import Start
 from test_studio_service import post
@@ -152,7 +153,7 @@ def test_head_of_what_never_ends_ends() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(asyncio.wait_for(as_head(forever, {"type": "http", "method": "HEAD"}, receive, send), 10))
+    run_async(asyncio.wait_for(as_head(forever, {"type": "http", "method": "HEAD"}, receive, send), 10))
     assert [message.get("body") for message in sent] == [None, b""]
 
 
@@ -196,7 +197,7 @@ def test_a_client_that_has_gone_holds_no_place() -> None:
     async def wait() -> Any:
         return await asyncio.wait_for(wait_for_end(Service, "j", "c", has_gone), 30)  # type: ignore[arg-type]
 
-    assert asyncio.run(wait()) == view
+    assert run_async(wait()) == view
     assert looked == [1, 1]
     assert hub.num_streams == 0
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_loop import run_async
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.testclient import TestClient
@@ -383,7 +384,7 @@ def test_a_body_that_never_ends_is_not_waited_for() -> None:
         return {"type": "http.request", "body": b" ", "more_body": True}
 
     with pytest.raises(ApiError, match="longer than") as caught:
-        asyncio.run(read_body(drip, Headers({}), limits))
+        run_async(read_body(drip, Headers({}), limits))
     assert caught.value.status == 408
     assert caught.value.body["error"]["code"] == "timeout"
 
@@ -463,5 +464,5 @@ def test_a_listener_that_leaves_before_the_first_event_is_let_go() -> None:
 
     answer = Events(events(), lambda: closed.append(True))
     with pytest.raises(ClientDisconnect):
-        asyncio.run(answer({"type": "http", "asgi": {"spec_version": "2.4"}}, leave, gone))
+        run_async(answer({"type": "http", "asgi": {"spec_version": "2.4"}}, leave, gone))
     assert closed == [True]

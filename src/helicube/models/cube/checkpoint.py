@@ -31,8 +31,10 @@ PUBLISHED: Mapping[str, tuple[DecoderConfig, TokenizerConfig]] = {
     "v0.5": (DecoderConfig(use_bbox=True), TokenizerConfig(num_encoder_latents=1024)),
 }
 
-# Keys of the published configuration that do not change the architecture as we run it.
-IGNORED_KEYS = frozenset({"use_pooled_text_embed"})
+# Keys of the published configuration that do not change the part whose section they stand in; the decoder's repeats one
+# of the tokenizer's.
+IGNORED_BY_DECODER = frozenset({"use_pooled_text_embed", "encoder_with_cls_token"})
+IGNORED_BY_TOKENIZER = frozenset({"use_pooled_text_embed"})
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -89,8 +91,8 @@ def cube_configs(folder: Path, version: str | None) -> tuple[DecoderConfig, Toke
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} is not a configuration with gpt_model and shape_model: {error}") from None
     return (
-        read_config(DecoderConfig, decoder, f"gpt_model in {path}", ignored=IGNORED_KEYS),
-        read_config(TokenizerConfig, tokenizer, f"shape_model in {path}", ignored=IGNORED_KEYS),
+        read_config(DecoderConfig, decoder, f"gpt_model in {path}", ignored=IGNORED_BY_DECODER),
+        read_config(TokenizerConfig, tokenizer, f"shape_model in {path}", ignored=IGNORED_BY_TOKENIZER),
     )
 
 
