@@ -90,8 +90,7 @@ class DefaultModel:
 
     def encoder_digest(self) -> str:
         """Of the weights that turn meshes into ids: with equal ones, ids mean the same."""
-        encoders = ("shape.encoder.", *(f"paint.{name}" for name in self.code.paint.ENCODER))
-        return _digest({name: t for name, t in self.code.state_dict().items() if name.startswith(encoders)})
+        return _digest(self.code.encoder_state())
 
     @property
     def num_shape_ids(self) -> int:

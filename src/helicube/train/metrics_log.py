@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from helicube.geometry.files import whole_file
 from helicube.train.plots import plot_metrics
 
 __all__ = ["add_row", "drop_rows_after"]
@@ -28,9 +29,8 @@ def drop_rows_after(folder: Path, step: int) -> None:
     lines = log.read_text(encoding="utf-8").splitlines()
     kept = [line for line in lines if _step_of(line) <= step]
     if kept != lines:
-        partial = log.with_suffix(".partial")
-        partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-        partial.replace(log)
+        with whole_file(log) as passing:
+            passing.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
 
 
 def _step_of(line: str) -> float:

@@ -19,6 +19,7 @@ from rich.progress import track
 
 from helicube.errors import InputError
 from helicube.geometry.box_sample import BAND, EXTENT, POINTS, RESOLUTION, BoxSample, sample_in_box
+from helicube.geometry.files import whole_file
 from helicube.train.objects import PROCEDURAL, TrainingObject
 
 __all__ = ["ItemInfo", "ItemSet", "load_shards", "parse_infos", "prepare_shards", "shard_paths"]
@@ -141,11 +142,9 @@ def _write_shard(objects: Sequence[TrainingObject], path: Path, digest: str) -> 
             infos.append({field.name: getattr(source, field.name) for field in fields(ItemInfo)})
     # Without any item too: else it would be sampled again each time.
     arrays = {key: np.stack([getattr(item, key) for item in items]) for key in ARRAYS} if items else NO_ITEMS
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as stream:
-        texts = {"digest": np.array(digest), "infos": np.array(json.dumps(infos))}
-        np.savez_compressed(stream, allow_pickle=False, **texts, **arrays)
-    partial.replace(path)
+    texts = {"digest": np.array(digest), "infos": np.array(json.dumps(infos))}
+    with whole_file(path) as passing:
+        np.savez_compressed(passing, allow_pickle=False, **texts, **arrays)
 
 
 def shard_paths(folder: Path, names: Sequence[str] = ("",)) -> list[Path]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 from helicube.geometry.box_sample import pool_mean, unpack
+from helicube.geometry.files import whole_file
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.palette import find_palette
 from helicube.train.items import TRAINING, unseen_mask
@@ -77,19 +78,16 @@ def _shard_tokens(code: LatticeCode, shard: Path, kept: Path, start: str) -> Tok
                 return TokenSet(infos=tuple(parse_infos(str(file["infos"]))), **{name: file[name] for name in ARRAYS})
     found = tokenize_items(code, load_shards(shard.parent, (shard.name,)))
     infos = json.dumps([asdict(info) for info in found.infos])
-    partial = kept.with_suffix(".partial")
-    with partial.open("wb") as stream:
-        arrays = {name: getattr(found, name) for name in ARRAYS}
-        np.savez_compressed(stream, allow_pickle=False, key=np.array(key), infos=np.array(infos), **arrays)
-    partial.replace(kept)
+    arrays = {name: getattr(found, name) for name in ARRAYS}
+    with whole_file(kept) as passing:
+        np.savez_compressed(passing, allow_pickle=False, key=np.array(key), infos=np.array(infos), **arrays)
     return found
 
 
 def _encoder_digest(code: LatticeCode) -> str:
     """Changes with all that ids depend on but the items."""
-    paint = {name: t for name, t in code.paint.state_dict().items() if name.startswith(code.paint.ENCODER)}
     digest = hashlib.sha256()
-    for name, tensor in [*code.shape.encoder.state_dict().items(), *paint.items()]:
+    for name, tensor in code.encoder_state().items():
         digest.update(name.encode() + tensor.numpy().tobytes())
     return digest.hexdigest()
 

@@ -72,6 +72,11 @@ class LatticeCode(nn.Module):
         self.first_size = self.first_paint + self.paint.quantizer.num_codes
         self.num_ids = self.first_size + BOX_LEVELS
 
+    def encoder_state(self) -> dict[str, Tensor]:
+        """All weights that ids depend on, by name: with equal ones, ids mean the same."""
+        encoders = ("shape.encoder.", *(f"paint.{name}" for name in self.paint.ENCODER))
+        return {name: tensor for name, tensor in self.state_dict().items() if name.startswith(encoders)}
+
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
         """Per step, the first id that may stand there and the one after the last."""
