@@ -23,8 +23,7 @@ __all__ = ["command"]
     "--best-of",
     default=1,
     show_default=True,
-    type=click.IntRange(1, 16),
-    help="Candidates drawn for each object; the one with the fewest loose pieces is kept.",
+    help="Candidates drawn for each object, at most 16; the one with the fewest loose pieces is kept.",
 )
 @click.option("--guidance", type=float, help="How closely to follow the prompt; 0 is off. Default: by model.")
 @click.option("--temperature", type=float, help="0 takes the likeliest id at each step. Default: by model.")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from helicube.geometry.mend import drop_doubles, pair_crowded, split_fans, take_vertices
+from helicube.geometry.mend import drop_doubles, pair_crowded, split_fans
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.topology import half_edges, is_manifold, twins_of
 
@@ -26,7 +26,7 @@ def part(mesh: Mesh) -> Mesh:
     of one of them gets a vertex in its middle, and its two faces become four.
 
     Args:
-        mesh: closed, consistently wound; colours and normals are not kept right.
+        mesh: closed, consistently wound, without colours and normals.
     """
     mesh = drop_doubles(mesh)
     for _ in range(ROUNDS):
@@ -61,9 +61,8 @@ def split_edges(mesh: Mesh, twins: NDArray[np.int64]) -> Mesh:
                 faces[half // 3] = [middle if i == (half + 1) % 3 else v for i, v in enumerate(face)]
     if not middles:
         return mesh
-    wider = take_vertices(mesh, np.concatenate([np.arange(mesh.num_vertices), np.zeros(len(middles), dtype=np.int64)]))
     vertices = np.concatenate([mesh.vertices, np.array(middles, dtype=np.float32)])
-    return replace(wider, vertices=vertices, faces=np.array(faces, dtype=np.int32))
+    return Mesh(vertices=vertices, faces=np.array(faces, dtype=np.int32))
 
 
 def draw_apart(mesh: Mesh) -> Mesh:

@@ -28,6 +28,7 @@ from helicube.geometry.mesh import Mesh
 from helicube.geometry.placement import y_up
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions
+from helicube.pipelines.soundness import check_candidates
 from helicube.pipelines.text_to_shape import (
     Decoded,
     Generated,
@@ -78,6 +79,7 @@ class GenerateOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.variants <= 1000:
             raise InputError(f"variants={self.variants} is out of range; choose 1 to 1000")
+        check_candidates(self.best_of)
 
     @property
     def engine(self) -> EngineOptions:
@@ -129,7 +131,7 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
         _say(console, f"note: {remark}")
     requests = options.requests(pipeline.model.sampling)
     failed: dict[Path, HelicubeError] = {}
-    size = max(1, BATCH // options.best_of)
+    size = BATCH // options.best_of
     for start in range(0, len(requests), size):
         part = requests[start : start + size]
         for path, decoded in zip(paths[start:], _decode(pipeline, part, options, console), strict=False):

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from helicube.errors import EmptyFieldError
+from helicube.errors import EmptyFieldError, InputError
 from helicube.geometry.measure import face_volumes
 from helicube.geometry.repair import repair
 from helicube.geometry.topology import face_components
 from helicube.models.cube.lattice_code import Shape
 from helicube.pipelines.meshing import find_surface
 
-__all__ = ["candidate_seed", "solid_share"]
+__all__ = ["candidate_seed", "check_candidates", "solid_share"]
 
 # Cells of the coarse look; a piece that shows at twice as many only is no great loss.
 CELLS = 64
 # 2^64 over the golden ratio: seeds of neighbouring requests share no candidates.
 STRIDE = 0x9E3779B97F4A7C15
+# Of one object at most.
+MAX_CANDIDATES = 16
+
+
+def check_candidates(best_of: int) -> None:
+    """Raise InputError unless so many candidates may be drawn for one object."""
+    if not 1 <= best_of <= MAX_CANDIDATES:
+        raise InputError(f"best_of={best_of} is out of range; choose 1 to {MAX_CANDIDATES}")
 
 
 def candidate_seed(seed: int, candidate: int) -> int:

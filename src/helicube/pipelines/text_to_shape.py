@@ -20,10 +20,11 @@ from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
 from helicube.geometry.mesh import Mesh
+from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions, build_mesh, with_sizes
 from helicube.pipelines.shape_model import ShapeModel, load_model
-from helicube.pipelines.soundness import candidate_seed, solid_share
+from helicube.pipelines.soundness import candidate_seed, check_candidates, solid_share
 
 __all__ = [
     "Decoded",
@@ -38,8 +39,8 @@ __all__ = [
 ]
 
 Progress = Callable[[int, int], None]
-# Candidates of one object at most, and the share of its volume in one piece from which no other is looked at.
-MAX_CANDIDATES, SOUND = 16, 0.995
+# Share of an object's volume in one piece from which no other candidate is looked at.
+SOUND = 0.995
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +181,7 @@ class TextToShape:
         Raises:
             PromptError: a prompt is empty, too long, or holds no word that the model knows.
         """
-        if not 1 <= best_of <= MAX_CANDIDATES:
-            raise InputError(f"best_of={best_of} is out of range; choose 1 to {MAX_CANDIDATES}")
+        check_candidates(best_of)
         if best_of == 1:
             return self._decode(prompts, sampling, box, on_step)
         drawn = [replace(one, seed=candidate_seed(one.seed, k)) for one in sampling for k in range(best_of)]
@@ -197,7 +197,7 @@ class TextToShape:
     def _soundest(self, candidates: Sequence[Decoded]) -> Decoded:
         best, best_share = candidates[0], -1.0
         for one in candidates:
-            share = solid_share(with_sizes(self.model.decode(one.ids), one.sizes))
+            share = solid_share(self.shape(one))
             if share > best_share:
                 best, best_share = one, share
             if share >= SOUND:
@@ -246,8 +246,7 @@ class TextToShape:
             GeometryError: the field is not finite, or its surface cannot be made a mesh.
         """
         started = time.perf_counter()
-        shape = with_sizes(self.model.decode(decoded.ids), decoded.sizes)
-        mesh, surface_s = build_mesh(shape, options or MeshOptions(), fit=decoded.sizes)
+        mesh, surface_s = build_mesh(self.shape(decoded), options or MeshOptions(), fit=decoded.sizes)
         times = StageTimes(
             text_s=decoded.text_s,
             tokens_s=decoded.tokens_s,
@@ -255,6 +254,10 @@ class TextToShape:
             clean_up_s=time.perf_counter() - started - surface_s,
         )
         return Generated(mesh=mesh, decoded=decoded, times=times)
+
+    def shape(self, decoded: Decoded) -> Shape:
+        """The field of an object's ids, in the box that was asked for."""
+        return with_sizes(self.model.decode(decoded.ids), decoded.sizes)
 
     def _step_bytes(self, num_slots: int, guided: bool) -> int:
         """Bytes that a step has to read, with the cache half full."""

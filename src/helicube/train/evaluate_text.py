@@ -14,7 +14,7 @@ from helicube.errors import EmptyFieldError
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import num_components
 from helicube.geometry.topology import is_watertight
-from helicube.pipelines.meshing import MeshOptions, find_surface, with_sizes
+from helicube.pipelines.meshing import MeshOptions, find_surface
 from helicube.pipelines.text_to_shape import Generated, TextToShape
 from helicube.train.gallery import NOTHING, Gallery, Match, cloud_of
 from helicube.train.objects import TrainingObject
@@ -170,8 +170,7 @@ def box_figures(pipeline: TextToShape, classes: Sequence[str]) -> dict[str, obje
             if one is None:
                 continue
             errors += aspect_errors(one.mesh.extents, box)
-            shape = with_sizes(pipeline.model.decode(one.decoded.ids), one.decoded.sizes)
-            unfitted += aspect_errors(find_surface(shape, BOX_CELLS).extents, box)
+            unfitted += aspect_errors(find_surface(pipeline.shape(one.decoded), BOX_CELLS).extents, box)
     asked = len(BOXES) * len(classes)
     return {
         "box_prompts": asked,

@@ -12,6 +12,7 @@ from rich.progress import track
 
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import best_yaw, sample_points, turn_yaw
+from helicube.pipelines.tokenize import normalised
 from helicube.train.objects import TrainingObject
 
 __all__ = ["FINE", "NOTHING", "Gallery", "Match", "cloud_of"]
@@ -77,7 +78,5 @@ def chamfer(points: Points, clouds: torch.Tensor) -> torch.Tensor:
 
 def cloud_of(mesh: Mesh) -> Points:
     """(FINE, 3) points of the surface; centred, longest side ±0.96, as the training objects are."""
-    middle = (mesh.vertices.max(axis=0) + mesh.vertices.min(axis=0)) / 2
-    scale = 1.92 / float(mesh.extents.max())
-    placed = replace(mesh, vertices=((mesh.vertices - middle) * scale).astype(np.float32))
+    placed = replace(mesh, vertices=normalised(mesh.vertices))
     return np.asarray(sample_points(placed, FINE)[0], dtype=np.float32)
