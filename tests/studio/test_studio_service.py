@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -46,21 +46,22 @@ def events_of(client: TestClient, url: str) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("body", "settings"),
+    ("body", "settings", "up"),
     [
-        ({"seed": 3}, {}),
+        ({"seed": 3}, {}, "y"),
         (
             {"seed": 4, "temperature": 1.0, "guidance": 0.0, "box": [1, 2, 1]},
-            {"size_m": 2.5, "up": "z", "pivot": "center"},
+            {"size_m": 2.5, "pivot": "center"},
+            "z",
         ),
     ],
     ids=["plain", "all-settings"],
 )
 def test_files_equal_those_of_the_command(
-    start: Start, tmp_path: Path, body: dict[str, Any], settings: dict[str, Any]
+    start: Start, tmp_path: Path, body: dict[str, Any], settings: dict[str, Any], up: Literal["y", "z"]
 ) -> None:
     client = start()
-    job = post(client, prompt="a red chair", **body, **settings)
+    job = post(client, prompt="a red chair", **body, **settings, up=up)
     assert job["status"] == "done"
     made = job["objects"][0]
     sampling = SamplingConfig(
@@ -69,11 +70,23 @@ def test_files_equal_those_of_the_command(
     options = MeshOptions(cells=64, max_triangles=2000, **settings)
     direct = small_pipeline().generate_many(["a red chair"], [sampling], box=body.get("box"), options=options)[0]
     for ending in ("glb", "obj", "stl", "ply"):
-        path = direct.mesh.export(tmp_path / f"{made['id']}.{ending}", name=direct.decoded.prompt[:60])
+        path = direct.mesh.export(tmp_path / f"{made['id']}.{ending}", name=direct.decoded.prompt[:60], up=up)
         assert client.get(f"/v1/objects/{made['id']}.{ending}").content == path.read_bytes(), ending
     mtl = (tmp_path / f"{made['id']}.mtl").read_bytes()
     assert client.get(f"/v1/objects/{made['id']}.mtl").content == mtl
     assert made["object"]["num_triangles"] == direct.mesh.num_faces
+
+
+def test_another_axis_is_for_formats_that_name_none(start: Start) -> None:
+    client = start()
+    one, two = (post(client, prompt="a chair", up=up)["objects"][0] for up in ("y", "z"))
+    assert one["id"] != two["id"]
+    for ending in ("glb", "json", "png", "obj", "stl", "ply"):
+        files = [client.get(f"/v1/objects/{made['id']}.{ending}").content for made in (one, two)]
+        assert (files[0] == files[1].replace(two["id"].encode(), one["id"].encode())) == (
+            ending in {"glb", "json", "png"}
+        ), ending
+    assert one["object"]["extents"] == two["object"]["extents"]
 
 
 def test_many_at_once_equal_one_at_a_time(start: Start) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from helicube.errors import GeometryError, InputError
 from helicube.geometry.attributes import with_colors, with_creases, with_normals
 from helicube.geometry.mesh import Mesh
-from helicube.geometry.placement import Placement, place, y_up
+from helicube.geometry.placement import Placement, place, z_up
 from helicube.geometry.surface import SurfaceOptions, extract_surface
 
 
@@ -103,15 +103,12 @@ def test_pivot(pivot: str, bottom: float) -> None:
 
 def test_z_up_is_a_rotation_of_positions_and_normals() -> None:
     mesh = with_normals(cube_mesh())
-    placed = place(mesh, Placement(pivot="center", up="z"))
+    placed = z_up(mesh)
     turn = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])
     assert np.linalg.det(turn) == pytest.approx(1)
     np.testing.assert_allclose(placed.vertices, mesh.vertices @ turn.T, atol=1e-6)
     np.testing.assert_allclose(normals_of(placed), normals_of(mesh) @ turn.T, atol=1e-6)
     assert signed_volume(placed) == pytest.approx(1.0)
-    back, upright = y_up(placed), place(mesh, Placement(pivot="center"))
-    np.testing.assert_array_equal(back.vertices, upright.vertices)
-    np.testing.assert_array_equal(normals_of(back), normals_of(upright))
 
 
 @pytest.mark.parametrize("size", [0.0, -1.0, float("nan"), 1e9])

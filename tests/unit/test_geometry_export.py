@@ -57,6 +57,18 @@ def test_positions_and_faces_survive(file_format: str, tmp_path: Path) -> None:
     assert back.volume == pytest.approx(1 / 27, rel=1e-5)
 
 
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_another_axis_turns_every_format_but_the_one_that_names_its_own(file_format: str, tmp_path: Path) -> None:
+    mesh = coloured()
+    back = reload(mesh.export(tmp_path / f"thing.{file_format}", up="z"))
+    # What was up, y, is z; the front, +z, is -y. A GLB's readers turn it themselves.
+    turned = mesh.vertices[:, [0, 2, 1]] * np.array([1, -1, 1], dtype=np.float32)
+    corners = np.asarray(back.vertices, dtype=np.float32)[back.faces]
+    np.testing.assert_array_equal(corners, (mesh.vertices if file_format == "glb" else turned)[mesh.faces])
+    assert back.volume == pytest.approx(1 / 27, rel=1e-5)
+    assert (encode(mesh, file_format) == encode(mesh, file_format, up="z")) == (file_format == "glb")
+
+
 def test_ply_holds_srgb_colours(tmp_path: Path) -> None:
     mesh = coloured()
     back = reload(mesh.export(tmp_path / "thing.ply"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from helicube.errors import GeometryError, MeshFileError
 from helicube.geometry.files import unwritable, write_files
 from helicube.geometry.glb import encode_glb
 from helicube.geometry.obj import encode_obj
+from helicube.geometry.placement import z_up
 from helicube.geometry.ply import encode_ply
 from helicube.geometry.stl import encode_stl
 
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "check_target", "encode", "export_mesh"]
 
 FORMATS = ("glb", "obj", "stl", "ply")
+Up = Literal["y", "z"]
 
 
-def export_mesh(mesh: Mesh, path: str | Path, *, file_format: str | None = None, name: str | None = None) -> Path:
+def export_mesh(
+    mesh: Mesh, path: str | Path, *, file_format: str | None = None, name: str | None = None, up: Up = "y"
+) -> Path:
     """Write a mesh; nothing half-written is ever seen, and an OBJ comes with its MTL beside it.
 
     Args:
@@ -30,13 +34,14 @@ def export_mesh(mesh: Mesh, path: str | Path, *, file_format: str | None = None,
         path: where; its ending chooses the format unless `file_format` does.
         file_format: one of `FORMATS`.
         name: the object's name in GLB and OBJ; the file's name without ending if not given.
+        up: see `encode`.
 
     Raises:
         MeshFileError: an unknown format, or a folder that cannot be written.
         GeometryError: a mesh without faces, or with coordinates that are not finite.
     """
     path = Path(path)
-    parts = encode(mesh, file_format or path.suffix, name=name or path.stem, stem=path.stem)
+    parts = encode(mesh, file_format or path.suffix, name=name or path.stem, stem=path.stem, up=up)
     write_files({path.with_suffix(suffix) if suffix else path: data for suffix, data in parts.items()})
     return path
 
@@ -66,14 +71,21 @@ def known_format(name: str) -> str:
     return plain
 
 
-def encode(mesh: Mesh, file_format: str, *, name: str = "mesh", stem: str = "mesh") -> dict[str, bytes]:
+def encode(mesh: Mesh, file_format: str, *, name: str = "mesh", stem: str = "mesh", up: Up = "y") -> dict[str, bytes]:
     """The bytes of a mesh file under the key "", and of those beside it under their endings (".mtl" for OBJ).
 
-    `stem` is the file's name without ending, by which an OBJ calls its library.
+    Args:
+        stem: the file's name without ending, by which an OBJ calls its library.
+        up: axis that points up in OBJ, STL and PLY, whose readers take it as it comes: y in Roblox and Unity, z in
+            Blender, Unreal and slicers. A GLB is +Y up by specification (glTF 2.0, 3.4), and what reads it turns it:
+            this changes nothing of it.
     """
     check(mesh)
     name = one_line(name)
-    match known_format(file_format):
+    file_format = known_format(file_format)
+    if up == "z" and file_format != "glb":
+        mesh = z_up(mesh)
+    match file_format:
         case "glb":
             return {"": encode_glb(mesh, name)}
         case "obj":

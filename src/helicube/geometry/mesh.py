@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,19 @@ class Mesh:
         """(3,) size of the bounding box along x, y, z."""
         return np.asarray(self.vertices.max(axis=0) - self.vertices.min(axis=0), dtype=np.float32)
 
-    def export(self, path: str | Path, *, file_format: str | None = None, name: str | None = None) -> Path:
-        """Write a GLB, OBJ (with MTL), STL or PLY file, by the ending of `path`; see `geometry.export`."""
+    def export(
+        self,
+        path: str | Path,
+        *,
+        file_format: str | None = None,
+        name: str | None = None,
+        up: Literal["y", "z"] = "y",
+    ) -> Path:
+        """Write a GLB, OBJ (with MTL), STL or PLY file, by the ending of `path`; see `geometry.export`.
+
+        Args:
+            up: axis that points up in OBJ, STL and PLY; a GLB is always +Y up, and viewers turn it.
+        """
         from helicube.geometry.export import export_mesh
 
-        return export_mesh(self, path, file_format=file_format, name=name)
+        return export_mesh(self, path, file_format=file_format, name=name, up=up)

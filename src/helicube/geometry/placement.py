@@ -1,4 +1,4 @@
-"""Size, axis and pivot of a mesh."""
+"""Size and pivot of a mesh, and the axis that points up in files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from helicube.errors import GeometryError, InputError
 from helicube.geometry.mesh import Mesh
 
-__all__ = ["Placement", "place", "y_up"]
+__all__ = ["Placement", "place", "z_up"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +21,6 @@ class Placement:
     size_m: float | None = None
     # What becomes the origin: the middle of the bounding box, or the middle of its underside.
     pivot: Literal["center", "base"] = "base"
-    # Axis that points up afterwards. glTF (by specification), Roblox and Unity: y. Blender, Unreal and slicers: z.
-    up: Literal["y", "z"] = "y"
 
     def __post_init__(self) -> None:
         if self.size_m is not None and not 1e-6 <= self.size_m <= 1e6:
@@ -46,16 +44,11 @@ def place(mesh: Mesh, placement: Placement) -> Mesh:
         if longest <= 0:
             raise GeometryError("the mesh is a single point; it cannot be scaled to a size")
         vertices *= placement.size_m / longest
-    normals = mesh.vertex_normals
-    if placement.up == "z":
-        # A quarter turn about x: y becomes z, and the front (+z) becomes -y, as Blender has it.
-        vertices = vertices[:, [0, 2, 1]] * (1, -1, 1)
-        normals = None if normals is None else normals[:, [0, 2, 1]] * np.array((1, -1, 1), dtype=np.float32)
-    return replace(mesh, vertices=vertices.astype(np.float32), vertex_normals=normals)
+    return replace(mesh, vertices=vertices.astype(np.float32))
 
 
-def y_up(mesh: Mesh) -> Mesh:
-    """A mesh that was placed with +Z up turned back to +Y up, as the renderer and GLB have it."""
-    turn = np.array((1, 1, -1), dtype=np.float32)
+def z_up(mesh: Mesh) -> Mesh:
+    """A quarter turn about x, for files of programs that have +Z up: y becomes z, and the front (+z) becomes -y."""
+    turn = np.array((1, -1, 1), dtype=np.float32)
     normals = None if mesh.vertex_normals is None else mesh.vertex_normals[:, [0, 2, 1]] * turn
     return replace(mesh, vertices=mesh.vertices[:, [0, 2, 1]] * turn, vertex_normals=normals)

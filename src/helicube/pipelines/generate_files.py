@@ -25,7 +25,6 @@ from helicube.errors import (
 )
 from helicube.geometry.export import check_target
 from helicube.geometry.mesh import Mesh
-from helicube.geometry.placement import y_up
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.soundness import check_candidates
@@ -91,11 +90,7 @@ class GenerateOptions:
 
     @property
     def mesh(self) -> MeshOptions:
-        # A GLB is +Y up by specification (glTF 2.0, 3.4), and programs turn it: another axis would have it lie down.
-        up = "y" if self.mesh_format == "glb" else self.up
-        return MeshOptions(
-            cells=self.cells, max_triangles=self.max_triangles, size_m=self.size_m, pivot=self.pivot, up=up
-        )
+        return MeshOptions(cells=self.cells, max_triangles=self.max_triangles, size_m=self.size_m, pivot=self.pivot)
 
     def requests(self, usual: SamplingConfig) -> list[tuple[str, SamplingConfig]]:
         """A prompt and its sampling for each object, given what is usual for the model."""
@@ -122,13 +117,14 @@ def generate_files(options: GenerateOptions, console: Console | None = None) -> 
     for prompt in options.prompts:
         check_prompt(prompt)
     parse_box(options.box)
-    requests, engine, mesh = options.requests(SamplingConfig()), options.engine, options.mesh
+    requests, engine, _ = options.requests(SamplingConfig()), options.engine, options.mesh
     paths = output_paths(options, requests)
     _check_files(options, paths)
     pipeline = load(options.weights, version=options.version, device=options.device, options=engine)
-    ignored = "a GLB is always +Y up, and programs turn it; --up z is for OBJ, STL and PLY"
-    for remark in [*pipeline.model.remarks, *([ignored] if mesh.up != options.up else [])]:
+    for remark in pipeline.model.remarks:
         _say(console, f"note: {remark}")
+    if options.up == "z" and options.mesh_format == "glb":
+        _say(console, "note: a GLB is always +Y up, and programs turn it; --up z is for OBJ, STL and PLY")
     requests = options.requests(pipeline.model.sampling)
     failed: dict[Path, HelicubeError] = {}
     size = BATCH // options.best_of
@@ -170,13 +166,13 @@ def _make(
     try:
         generated = pipeline.build(decoded, options.mesh)
         started = time.perf_counter()
-        generated.mesh.export(path, file_format=options.file_format, name=decoded.prompt[:60])
+        generated.mesh.export(path, file_format=options.file_format, name=decoded.prompt[:60], up=options.up)
     except GeometryError as error:
         return {path: error}
     lost: dict[Path, HelicubeError] = {}
     if options.preview:
         try:
-            _show(generated.mesh, options.mesh.up, path.with_suffix(".png"))
+            _show(generated.mesh, path.with_suffix(".png"))
         except HelicubeError as error:
             lost[path.with_suffix(".png")] = error
     written_s = time.perf_counter() - started
@@ -184,11 +180,11 @@ def _make(
     return lost
 
 
-def _show(mesh: Mesh, up: Literal["y", "z"], path: Path) -> None:
+def _show(mesh: Mesh, path: Path) -> None:
     from helicube.geometry.pictures import picture
     from helicube.geometry.render import RenderOptions
 
-    picture(y_up(mesh) if up == "z" else mesh, path, RenderOptions(), frames=1)
+    picture(mesh, path, RenderOptions(), frames=1)
 
 
 def _tell(failed: dict[Path, HelicubeError], count: int, *, drawn: bool) -> None:
@@ -221,7 +217,8 @@ def _decode(
     prompts, sampling = zip(*requests, strict=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
     started = time.perf_counter()
-    with Progress(*columns, console=console, transient=True) as progress:
+    # Into a file, an empty line would be all that is left of it.
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar: TaskID = progress.add_task("tokens", total=None, rate="")
 
         def show(done: int, total: int) -> None:

@@ -36,9 +36,6 @@ class MeshOptions:
     size_m: float | None = None
     # What stands at the origin: the middle of the underside, or of the box.
     pivot: Literal["base", "center"] = "base"
-    # Axis that points up. z is for OBJ, STL and PLY in Blender, Unreal and slicers; a GLB is +Y up by specification
-    # (glTF 2.0, 3.4), and what reads it turns it.
-    up: Literal["y", "z"] = "y"
 
     def __post_init__(self) -> None:
         # These check what is theirs.
@@ -48,7 +45,7 @@ class MeshOptions:
 
     @property
     def placement(self) -> Placement:
-        return Placement(size_m=self.size_m, pivot=self.pivot, up=self.up)
+        return Placement(size_m=self.size_m, pivot=self.pivot)
 
 
 def with_sizes(shape: Shape, sizes: NDArray[np.float32] | None) -> Shape:

@@ -75,7 +75,9 @@ class ObjectRequest(BaseModel):
         None, ge=1e-3, le=1e3, allow_inf_nan=False, description="Longest side in metres; null: the model's own."
     )
     pivot: Literal["base", "center"] = "base"
-    up: Literal["y", "z"] = "y"
+    up: Literal["y", "z"] = Field(
+        "y", description="Axis that points up in OBJ, STL and PLY; GLB and JSON are always +Y up."
+    )
     format: Format = Field("glb", description="Which file `url` names; all formats can be had.")
 
     @property
@@ -178,7 +180,7 @@ class ObjectBody(BaseModel):
     created_at: float
     num_triangles: int
     num_vertices: int
-    extents: list[float] = Field(description="Sizes along x, y, z in the file's units, metres.")
+    extents: list[float] = Field(description="Sizes along x, y, z in metres, y up.")
     notes: list[str]
     settings: dict[str, Any]
     times: Times

@@ -13,7 +13,6 @@ from typing import Any
 from helicube.errors import InputError
 from helicube.geometry.export import encode
 from helicube.geometry.mesh import Mesh
-from helicube.geometry.placement import y_up
 from helicube.serve.byte_cache import ByteCache
 from helicube.serve.database import Database, Row
 from helicube.serve.disk_state import DiskState
@@ -180,8 +179,9 @@ class Store:
         mesh = self.mesh(row)
         if ending == "json":
             return encode_json(mesh)
-        name = json.loads(row["about"])["prompt"][:60]
-        parts = encode(mesh, "obj" if ending == "mtl" else ending, name=name, stem=stem)
+        about = json.loads(row["about"])
+        file_format = "obj" if ending == "mtl" else ending
+        parts = encode(mesh, file_format, name=about["prompt"][:60], stem=stem, up=about["settings"]["up"])
         return parts[".mtl" if ending == "mtl" else ""]
 
     def _picture(self, row: Row) -> bytes:
@@ -197,10 +197,7 @@ class Store:
         if self.has_picture(row["id"]):
             log.error("the picture of object %s was damaged on the disk; it is made anew", row["id"])
         with self.picture_lock:
-            mesh = self.mesh(row)
-            if json.loads(row["about"])["settings"]["up"] == "z":
-                mesh = y_up(mesh)
-            data = encode_png(render(mesh, RenderOptions(background=None)))
+            data = encode_png(render(self.mesh(row), RenderOptions(background=None)))
             self._keep_picture(row["id"], data)
         if not self.has(row["id"]):
             # Deleted meanwhile: leave nothing behind.

@@ -53,7 +53,6 @@ class ObjectSpec:
             max_triangles=self.max_triangles,
             size_m=self.size_m,
             pivot=self.pivot,
-            up=self.up,
         )
 
     def key(self, model: str) -> str:

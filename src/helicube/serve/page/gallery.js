@@ -91,7 +91,7 @@ export class Gallery extends EventTarget {
   #drawHere(object, image) {
     this.#queue = this.#queue.then(async () => {
       if (!this.#pictures.has(object.id)) {
-        const model = await Model.load(object.urls.glb, object.settings).catch(() => null);
+        const model = await Model.load(object.urls.glb).catch(() => null);
         if (model && !this.stage.blind) this.#pictures.set(object.id, picture(this.stage, model));
       }
       const found = this.#pictures.get(object.id);

@@ -6,17 +6,16 @@ import { bytesOf } from "./server.js";
 const loader = new three.GLTFLoader();
 
 export class Model {
-  /** Fetch and read a GLB. @param settings of the object: which axis is up, and where its origin lies. */
-  static async load(url, settings = {}) {
+  /** Fetch and read a GLB, which is +Y up whatever the object's other files are. */
+  static async load(url) {
     const gltf = await loader.parseAsync(await bytesOf(url), "");
     let geometry = null;
     gltf.scene.traverse((node) => { if (node.isMesh) geometry ??= node.geometry; });
     if (!geometry) throw new Error(`${url} holds no mesh`);
-    return new Model(geometry, settings);
+    return new Model(geometry);
   }
 
-  constructor(geometry, { up = "y" } = {}) {
-    if (up === "z") geometry.rotateX(-Math.PI / 2);
+  constructor(geometry) {
     geometry.computeBoundingBox();
     // The stage has a floor, wherever the file has its origin.
     const { min, max } = geometry.boundingBox;

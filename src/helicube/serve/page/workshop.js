@@ -187,7 +187,7 @@ export class Workshop {
     const cell = this.stage.cells[index], { job } = this, { shown } = this;
     let model;
     try {
-      model = await Model.load(url, object?.settings ?? job?.state.request);
+      model = await Model.load(url);
     } catch (trouble) {
       // A preview that is gone is no loss: the next one, or the object itself, is on its way.
       if (object && this.shown === shown) cell.say(trouble.message);
