@@ -11,14 +11,14 @@ from helicube.geometry.topology import face_components
 from helicube.models.cube.lattice_code import Shape
 from helicube.pipelines.meshing import find_surface
 
-__all__ = ["candidate_seed", "check_candidates", "solid_share"]
+__all__ = ["USUAL_CANDIDATES", "candidate_seed", "check_candidates", "solid_share"]
 
 # Cells of the coarse look; a piece that shows at twice as many only is no great loss.
 CELLS = 64
 # 2^64 over the golden ratio: seeds of neighbouring requests share no candidates.
 STRIDE = 0x9E3779B97F4A7C15
-# Of one object at most.
-MAX_CANDIDATES = 16
+# Of one object, where nothing is said of it and at most.
+USUAL_CANDIDATES, MAX_CANDIDATES = 1, 16
 
 
 def check_candidates(best_of: int) -> None:

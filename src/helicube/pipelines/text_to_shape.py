@@ -24,7 +24,7 @@ from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions, build_mesh, with_sizes
 from helicube.pipelines.shape_model import ShapeModel, load_model
-from helicube.pipelines.soundness import candidate_seed, check_candidates, solid_share
+from helicube.pipelines.soundness import USUAL_CANDIDATES, candidate_seed, check_candidates, solid_share
 
 __all__ = [
     "Decoded",
@@ -125,7 +125,7 @@ class TextToShape:
         temperature: float | None = None,
         top_p: float | None = None,
         box: Sequence[float] | None = None,
-        best_of: int = 1,
+        best_of: int = USUAL_CANDIDATES,
         options: MeshOptions | None = None,
     ) -> Mesh:
         """The mesh of one prompt; same arguments, same mesh.
@@ -149,7 +149,7 @@ class TextToShape:
         sampling: Sequence[SamplingConfig],
         *,
         box: Sequence[float] | None = None,
-        best_of: int = 1,
+        best_of: int = USUAL_CANDIDATES,
         options: MeshOptions | None = None,
         on_step: Progress | None = None,
     ) -> list[Generated]:
@@ -167,7 +167,7 @@ class TextToShape:
         sampling: Sequence[SamplingConfig],
         *,
         box: Sequence[float] | None = None,
-        best_of: int = 1,
+        best_of: int = USUAL_CANDIDATES,
         on_step: Progress | None = None,
     ) -> list[Decoded]:
         """Decode the ids of all requests side by side.
@@ -187,14 +187,15 @@ class TextToShape:
         drawn = [replace(one, seed=candidate_seed(one.seed, k)) for one in sampling for k in range(best_of)]
         decoded = self._decode([prompt for prompt in prompts for _ in range(best_of)], drawn, box, on_step)
         started = time.perf_counter()
-        best = [self._soundest(decoded[i : i + best_of]) for i in range(0, len(decoded), best_of)]
+        best = [self.soundest(decoded[i : i + best_of]) for i in range(0, len(decoded), best_of)]
         chosen_s = time.perf_counter() - started
         return [
             replace(one, seed=config.seed, batch=max(1, one.batch // best_of), tokens_s=one.tokens_s + chosen_s)
             for one, config in zip(best, sampling, strict=True)
         ]
 
-    def _soundest(self, candidates: Sequence[Decoded]) -> Decoded:
+    def soundest(self, candidates: Sequence[Decoded]) -> Decoded:
+        """The candidate of one object that hangs together best, the earliest of equals."""
         best, best_share = candidates[0], -1.0
         for one in candidates:
             share = solid_share(self.shape(one))
