@@ -1,4 +1,4 @@
-"""Jobs from acceptance to their end: the queue, the engine, the meshes and the disk, tied together."""
+"""Jobs from acceptance to their end: what stands behind the routes, its life, and what it is asked for."""
 
 from __future__ import annotations
 
@@ -9,16 +9,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from helicube.engine.request import Request
-from helicube.errors import GeometryError, HelicubeError, InputError
-from helicube.geometry.export import encode
-from helicube.geometry.mesh import Mesh
-from helicube.models.cube.lattice_code import Shape
 from helicube.pipelines.object_steps import ObjectSteps, fingerprint
 from helicube.pipelines.text_to_shape import TextToShape
 from helicube.serve.admission import refuse_beyond_the_queue
@@ -28,7 +20,8 @@ from helicube.serve.config import ServeConfig
 from helicube.serve.database import NewItem
 from helicube.serve.events import Hub
 from helicube.serve.late_writes import LateWrites
-from helicube.serve.mesh_workers import COARSE, FINAL, FINER, MeshWorkers
+from helicube.serve.maker import Maker
+from helicube.serve.mesh_workers import MeshWorkers
 from helicube.serve.problem import not_found
 from helicube.serve.scheduler import Scheduler
 from helicube.serve.stats import Stats
@@ -39,9 +32,7 @@ from helicube.serve.work import ObjectSpec, Owner, Work
 
 __all__ = ["Service"]
 
-# Bytes of previews, least seconds between two tellings of progress, and finished meshes waiting above which the finer
-# preview is left out.
-PREVIEW_BYTES, TELL_S, BUSY_MESHES = 64 << 20, 0.1, 4
+PREVIEW_BYTES = 64 << 20
 # Processes that may die under an object before it is given up. All of a batch are under suspicion: with three, four
 # kills at random moments gave up 7 objects of 35 that were innocent.
 MAX_ATTEMPTS = 10
@@ -76,11 +67,12 @@ class Service:
         self.hurried = threading.Event()
         self.drainer = threading.Thread(target=self._drain, name="helicube-drain", daemon=True)
         engine = pipeline.engine(config.slots, True)
-        self.scheduler = Scheduler(engine, self, self._prepare, self.steps.num_shape_ids)
-        self.meshes = MeshWorkers(config.mesh_threads, self.failed)
         self.view = View(self)
         self.teller = Teller(self)
-        self.late = LateWrites(self.store.database, self.store.disk, self._finish_later, self.teller.end)
+        self.maker = Maker(self)
+        self.scheduler = Scheduler(engine, self.maker, self._prepare, self.steps.num_shape_ids)
+        self.meshes = MeshWorkers(config.mesh_threads, self.maker.failed)
+        self.late = LateWrites(self.store.database, self.store.disk, self.maker.finish_later, self.teller.end)
 
     # Life.
 
@@ -263,117 +255,3 @@ class Service:
         self.store.row(key)
         self.store.delete(key)
         self.previews.drop(lambda entry: isinstance(entry, tuple) and entry[0] == key)
-
-    # What the engine's thread reports.
-
-    def joined(self, work: Work) -> None:
-        try:
-            self.store.database.begin_items(work.owners)
-        except sqlite3.Error as error:
-            self.store.disk.refused(error)
-        self.teller.live(work)
-
-    def stepped(self, work: Work) -> None:
-        if not work.told_s:
-            self.stats.observe("ttft_s", work.first_token_s - work.queued_s)
-        if work.last_token_s - work.told_s < TELL_S:
-            return
-        work.told_s = work.last_token_s
-        for job, place in work.owners:
-            self.teller.progress(work, job, place, None)
-
-    def shape_known(self, work: Work, ids: NDArray[np.int64]) -> None:
-        self.meshes.add(COARSE, work, lambda: self._preview(work, ids, 0))
-
-    def decoded(self, work: Work) -> None:
-        work.status = "meshing"
-        self.stats.observe("tpot_s", work.tpot_s or 0.0)
-        ids = work.ids
-        assert ids is not None, "decoded work has ids"
-        if self.meshes.num_pending < BUSY_MESHES:
-            self.meshes.add(FINER, work, lambda: self._preview(work, ids, 1))
-        self._finish_later(work)
-        self.teller.live(work)
-
-    def failed(self, work: Work, error: Exception) -> None:
-        """Book an object that came to nothing."""
-        if isinstance(error, HelicubeError):
-            codes = {InputError: "invalid_request", GeometryError: "geometry"}
-            code = next((name for kind, name in codes.items() if isinstance(error, kind)), type(error).__name__)
-            code, text = code.removesuffix("Error"), str(error)
-        else:
-            code, text = "internal", f"the object could not be made ({type(error).__name__}); report it with its prompt"
-        log.warning("object %s failed", work.key, exc_info=None if isinstance(error, HelicubeError) else error)
-        with self.lock:
-            if work.cancelled or self.works.get(work.key) is not work:
-                return
-            self.late.end(work.owners, "failed", {"code": code.lower(), "message": text})
-            del self.works[work.key]
-            self.stats.ended("failed")
-        self.late.settled(work)
-        self.teller.objects(work)
-        self.teller.end(job for job, _ in work.owners)
-
-    # What the mesh threads do.
-
-    def _shape(self, work: Work, ids: NDArray[np.int64]) -> Shape:
-        """The field of the ids; that of all of them serves the finer preview and the object."""
-        shape = work.shape or self.steps.shape(ids, work.spec.box)
-        if len(ids) == work.num_tokens:
-            work.shape = shape
-        return shape
-
-    def _preview(self, work: Work, ids: NDArray[np.int64], level: int) -> None:
-        try:
-            mesh = self.steps.preview(self._shape(work, ids), work.spec.box, work.spec.mesh_options, level)
-            data = encode(mesh, "glb", name=work.spec.prompt[:60])[""]
-        except GeometryError:
-            # A field that has no surface yet may have one with all ids; the finished object says what is wrong.
-            return
-        except Exception:
-            log.exception("no preview of object %s", work.key)
-            return
-        elapsed_s = time.monotonic() - work.queued_s
-        self.previews.put((work.key, level), data)
-        if work.preview is None:
-            self.stats.observe("first_preview_s", elapsed_s)
-        work.preview = (level, mesh.num_faces, elapsed_s)
-        for job, place in work.owners:
-            self.hub.publish(job, "preview", {"index": place, **self.view.preview(job, place, work)})
-
-    def _finish_later(self, work: Work) -> None:
-        ids = work.ids
-        assert ids is not None, "decoded work has ids"
-        self.meshes.add(FINAL, work, lambda: self._finish(work, ids))
-
-    def _finish(self, work: Work, ids: NDArray[np.int64]) -> None:
-        mesh = self.steps.mesh(self._shape(work, ids), work.spec.box, work.spec.mesh_options)
-        about = self.view.about(work, mesh, self.model_name)
-        try:
-            self._keep(work, mesh, about)
-        except (OSError, sqlite3.Error) as error:
-            # Nothing is wrong with the object: it stays under way, and is kept once there is room.
-            self.late.park(work, error)
-            return
-        if work.cancelled:
-            return
-        self.late.settled(work)
-        self.stats.observe("object_s", about["times"]["total_s"])
-        self.stats.ended("done")
-        self.teller.objects(work)
-        self.teller.end(job for job, _ in work.owners)
-        try:
-            self.store.trim(work.key)
-        except (OSError, sqlite3.Error) as error:
-            self.store.disk.refused(error)
-
-    def _keep(self, work: Work, mesh: Mesh, about: dict[str, Any]) -> None:
-        # The slow part, before the lock.
-        staged = self.store.files.stage(work.key, mesh)
-        try:
-            with self.lock:
-                if not work.cancelled:
-                    self.store.finish(work.key, staged, about, work.owners)
-                    del self.works[work.key]
-        finally:
-            staged[0].unlink(missing_ok=True)
