@@ -106,3 +106,35 @@ def test_output_that_cannot_be_shown_or_written() -> None:
         assert failed.returncode == 1
         assert failed.stderr.splitlines()[0].startswith("error: the output cannot be written")
         assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ("generate", "a chair", "--box", "q", "2", "1"),
+            "error: Invalid value for '--box': 'q' is not a valid float; --box takes 3 numbers, such as --box 1 2 1",
+        ),
+        (
+            ("generate", "a chair", "--box", "1", "2"),
+            "error: Option '--box' requires 3 arguments; write it as --box 1 2 1",
+        ),
+        (
+            ("generate", "a chair", "--seed", "x"),
+            "error: Invalid value for '--seed': 'x' is not a valid integer; --seed takes a whole number",
+        ),
+        (
+            ("generate", "a chair", "--up", "q"),
+            "error: Invalid value for '--up': 'q' is not one of 'y', 'z'",
+        ),
+        (("genrate",), "error: No such command 'genrate'"),
+        (("generate",), "error: Missing argument 'PROMPTS...'"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_line_with_a_remedy(arguments: tuple[str, ...], line: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    # The parser does not know whose option it is.
+    command = {"genrate": "helicube "}.get(arguments[0], "" if arguments[-1] == "2" else "helicube generate ")
+    assert done.stderr == f"{line}; see `{command}--help`\n"
+    assert done.stdout == ""

@@ -11,6 +11,7 @@ import sys
 import click
 
 from helicube import __version__
+from helicube.cli.usage import tell
 from helicube.errors import HelicubeError
 
 # name -> one-line help. The module helicube.cli.<name> holds a click command called `command`.
@@ -65,12 +66,12 @@ def main() -> None:
             # A terminal that cannot show × gets a question mark, not a failure.
             stream.reconfigure(errors="replace")
     try:
-        cli.main(standalone_mode=False)
+        cli.main(prog_name="helicube", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        tell(error)
         sys.exit(error.exit_code)
     except HelicubeError as error:
         click.echo(f"error: {error}", err=True)

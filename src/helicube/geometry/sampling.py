@@ -141,11 +141,11 @@ def refuse_one_sign(values: NDArray[np.float32]) -> None:
     low, high = float(values.min()), float(values.max())
     if high <= 0:
         raise EmptyFieldError(
-            f"the field is empty: its largest value is {high:.3g}, and only values above 0 are inside; {REMEDY}"
+            f"the object came out empty: its field is above 0, which is inside, nowhere ({high:.3g} at most); {REMEDY}"
         )
     if low > 0:
         raise EmptyFieldError(
-            f"the field is full: its smallest value is {low:.3g}, and a surface needs values of 0 or less outside; "
+            f"the object came out without a surface: its field is 0 or less, which is outside, nowhere ({low:.3g} at least); "
             f"{REMEDY}, or a larger bound"
         )
 
