@@ -11,7 +11,7 @@ from helicube.train.shards import ItemInfo
 
 __all__ = ["augmented_caption"]
 
-# Share of rows that are recoloured.
+# Share of rows that are recoloured if their caption names a colour.
 RECOLOR = 0.5
 # Points that stand for the whole surface when colours are weighed.
 SURFACE = 200
@@ -20,17 +20,19 @@ SURFACE = 200
 def augmented_caption(
     info: ItemInfo, palette: NDArray[np.uint8], counts: NDArray[np.uint16], rng: np.random.Generator
 ) -> tuple[str, NDArray[np.uint8]]:
-    """One caption of an item, reworded, and its palette (k, 3), both perhaps recoloured.
+    """One caption of an item, reworded, and its palette (k, 3), both perhaps recoloured: never the palette alone.
 
     Args:
         palette: (k, 3) sRGB.
         counts: (k,) how much of the surface each entry paints.
     """
-    captions = info.captions
+    chosen = int(rng.integers(len(info.captions)))
+    caption = info.captions[chosen]
     # A banana stays yellow: only what people paint is repainted.
     if info.class_name in PAINTED_CLASSES and rng.random() < RECOLOR:
         share = np.maximum(1, np.round(counts / counts.sum() * SURFACE)).astype(np.int64)
-        painted, captions = recolor(np.repeat(palette, share, axis=0), captions, rng, info.captions_name_colors)
-        palette = painted[np.cumsum(share) - share]
-    caption = captions[int(rng.integers(len(captions)))]
+        painted, captions = recolor(np.repeat(palette, share, axis=0), info.captions, rng, info.captions_name_colors)
+        # Where nothing is said of colours, a table stays of wood.
+        if captions[chosen] != caption:
+            caption, palette = captions[chosen], painted[np.cumsum(share) - share]
     return augment_caption(caption, info, rng), palette
