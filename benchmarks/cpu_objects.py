@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ from helicube.engine.sampling import SamplingConfig
 from helicube.geometry.surface import SurfaceOptions, extract_surface
 from helicube.models.cube.checkpoint import PUBLISHED
 from helicube.models.cube.decoder import CubeDecoder
+from helicube.models.cube.quick_field import point_field
 from helicube.models.cube.tokenizer import CubeTokenizer
 from helicube.pipelines.ablation_subject import Subject
 from helicube.pipelines.random_weights import random_decoder
-from helicube.pipelines.shape_model import fastest_dtype
+from helicube.pipelines.shape_model import fastest_dtype, quick_field
 
 TEXT_STATES = 77
 
@@ -80,6 +82,7 @@ def whole_object(form: str, cells: int = 256) -> dict[str, Any]:
     started = time.perf_counter()
     decoder = random_decoder(config, "cpu", form, native=True)
     tokenizer = _random_tokenizer()
+    quick = quick_field(tokenizer, form, "auto")
     made_s = time.perf_counter() - started
     plan = IdPlan(ranges=((0, config.shape_model_vocab_size),) * tokens.num_latents)
     spec = decoder.cache_spec(TEXT_STATES, plan.num_steps)
@@ -92,7 +95,7 @@ def whole_object(form: str, cells: int = 256) -> dict[str, Any]:
         latents = tokenizer.decode(batch.results[0].ids[None] % tokens.num_codes)
     times["latents_s"] = time.perf_counter() - began - batch.prefill_s - batch.decode_s
     surface_began = time.perf_counter()
-    field = _Chair(tokenizer, latents)
+    field = _Chair(point_field(tokenizer.occupancy_decoder, latents, quick))
     mesh = extract_surface(field, SurfaceOptions(cells=cells, bound=1.05)).mesh
     times |= {"surface_s": time.perf_counter() - surface_began, "total_s": time.perf_counter() - began}
     return times | {
@@ -101,7 +104,7 @@ def whole_object(form: str, cells: int = 256) -> dict[str, Any]:
         "tpot_ms": 1e3 * batch.tpot_s,
         "cells": cells,
         "field_queries": field.num_points,
-        "field_dtype": str(latents.dtype),
+        "field": str(latents.dtype) if quick is None else "int8",
         "faces": mesh.num_faces,
         "making_random_weights_s": made_s,
         "resident_gib": resident_bytes() / 2**30,
@@ -142,15 +145,12 @@ class _Chair:
         + [[(x - 0.08, -0.96, z - 0.08), (x + 0.08, -0.05, z + 0.08)] for x in (-0.5, 0.5) for z in (-0.5, 0.5)]
     )
 
-    def __init__(self, tokenizer: CubeTokenizer, latents: torch.Tensor) -> None:
-        self.head, self.latents, self.num_points = tokenizer.occupancy_decoder, latents, 0
-        with torch.inference_mode():
-            self.keys_values = self.head.attn_out.keys_values(latents)
+    def __init__(self, field: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> None:
+        self.field, self.num_points = field, 0
 
-    @torch.inference_mode()
     def __call__(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
         self.num_points += len(points)
-        logits = self.head(torch.from_numpy(points)[None], self.keys_values)[0, :, 0]
+        logits = self.field(points)
         assert len(logits) == len(points), "one answer per point"
         inside = np.minimum(points - self.BOXES[:, None, 0], self.BOXES[:, None, 1] - points).min(axis=2).max(axis=0)
         return np.asarray(inside, dtype=np.float32)

@@ -17,16 +17,20 @@ from helicube.engine.request import IdPlan
 from helicube.engine.runner import Conditioning
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import DeviceError
+from helicube.kernels.cpu.library import load
 from helicube.models.cube.checkpoint import CubeWeights, load_cube
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.models.cube.default import MODEL_FILE, DefaultWeights, load_default
 from helicube.models.cube.format_effects import format_note
 from helicube.models.cube.lattice_code import Shape
+from helicube.models.cube.quick_field import QuickField, point_field
 from helicube.models.cube.text import TextEncoder
+from helicube.models.cube.tokenizer import CubeTokenizer
 from helicube.nn.cache import CacheSpec
+from helicube.nn.linear import module_format
 from helicube.pipelines.model_folder import BUNDLED, find_folder
 
-__all__ = ["CubeModel", "DefaultModel", "ShapeModel", "check_device", "fastest_dtype", "load_model"]
+__all__ = ["CubeModel", "DefaultModel", "ShapeModel", "check_device", "fastest_dtype", "load_model", "quick_field"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +113,10 @@ class CubeModel:
     sampling = SamplingConfig(guidance_scale=3.0)
     uncond: Tensor | None = None
 
-    def __init__(self, weights: CubeWeights, text: TextEncoder, name: str = "cube") -> None:
+    def __init__(
+        self, weights: CubeWeights, text: TextEncoder, name: str = "cube", *, quick: QuickField | None = None
+    ) -> None:
+        self.quick = quick
         self.name, self.decoder, self.tokenizer, self.text = name, weights.decoder, weights.tokenizer, text
         config = weights.decoder.config
         num_steps = weights.tokenizer.config.num_latents
@@ -126,15 +133,8 @@ class CubeModel:
     @torch.inference_mode()
     def decode(self, ids: NDArray[np.int64]) -> Shape:
         latents = self.tokenizer.decode(torch.from_numpy(ids)[None].to(self.decoder.device))
-        head = self.tokenizer.occupancy_decoder
-        keys_values = head.attn_out.keys_values(latents)
-
-        @torch.inference_mode()
-        def field(points: NDArray[np.float32]) -> NDArray[np.float32]:
-            # The published field is defined with the longest side at ±0.96, so its box is a cube.
-            logits = head(torch.from_numpy(points)[None].to(latents.device), keys_values)[0, :, 0]
-            return np.asarray(logits.float().cpu().numpy())
-
+        field = point_field(self.tokenizer.occupancy_decoder, latents, self.quick)
+        # The published field is defined with the longest side at ±0.96, so its box is a cube.
         return Shape(sizes=np.ones(3, dtype=np.float32), field=field, colors=None, stretched=False)
 
     def encoder_digest(self) -> str:
@@ -171,7 +171,12 @@ def _condition(
 
 
 def load_model(
-    weights: str | Path | None = None, *, version: str | None = None, device: str = "cpu", form: str = "auto"
+    weights: str | Path | None = None,
+    *,
+    version: str | None = None,
+    device: str = "cpu",
+    form: str = "auto",
+    kernels: str = "auto",
 ) -> DefaultModel | CubeModel:
     """The bundled model, a folder of one trained here, or a folder of published Cube weights.
 
@@ -179,7 +184,9 @@ def load_model(
         weights: see `pipelines.model_folder.find_folder`.
         version: "v0.1" or "v0.5" for published weights without a `config.json`.
         form: format that the decoder's matrices will be held in; a published decoder is read as bfloat16 unless that
-            is float32. `engine.build.prepare` converts them. A published tokenizer is read as `fastest_dtype`.
+            is float32. `engine.build.prepare` converts them. A published tokenizer is read as `fastest_dtype`; with
+            int8 or int4 and native kernels its field is computed in int8 (models/cube/quick_field.py).
+        kernels: one of `engine.options.KERNELS`.
 
     Raises:
         CheckpointError: the folder holds no weights, or damaged ones.
@@ -205,7 +212,17 @@ def load_model(
     cube = load_cube(folder, version=version, dtype=dtype, tokenizer_dtype=for_points, device=device)
     tower = folder / "text_encoder"
     clip = ClipTextEncoder.load(tower) if tower.is_dir() else ClipTextEncoder.load()
-    return CubeModel(cube, clip, name=folder.name)
+    stored = module_format(cube.decoder.lm_head) if form == "auto" else form
+    quick = quick_field(cube.tokenizer, stored, kernels)
+    return CubeModel(cube, clip, name=folder.name, quick=quick)
+
+
+def quick_field(tokenizer: CubeTokenizer, form: str, kernels: str) -> QuickField | None:
+    """The field in int8 where the decoder's weights are rounded as far or further, and native kernels may be used."""
+    wanted = form.startswith(("int8", "int4")) and kernels in {"auto", "native"}
+    on_cpu = tokenizer.bottleneck.block.codebook.weight.device.type == "cpu"
+    library = load() if wanted and on_cpu else None
+    return None if library is None else QuickField(library, tokenizer.occupancy_decoder)
 
 
 def fastest_dtype(device: str) -> torch.dtype:

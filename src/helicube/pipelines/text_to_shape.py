@@ -318,4 +318,5 @@ def load(
         options: speed features and the format of the weights; the default is the fastest that the device has.
     """
     options = options or EngineOptions()
-    return TextToShape(load_model(weights, version=version, device=device, form=options.weights), options)
+    model = load_model(weights, version=version, device=device, form=options.weights, kernels=options.kernels)
+    return TextToShape(model, options)

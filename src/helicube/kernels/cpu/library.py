@@ -48,6 +48,7 @@ class Library:
         self.new_token = self._function("hk_new_token", ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64)
         self.step = self._function("hk_step", ctypes.c_char_p, ctypes.c_int64)
         self.decode = self._function("hk_decode", ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
+        self.field = self._function("hk_field", ctypes.c_char_p, ctypes.c_int64)
         self.phases = self._function("hk_phases", ctypes.c_int64, ctypes.c_int64)
         self.memory = Slabs(self._function("hk_huge_pages", ctypes.c_void_p, ctypes.c_int64))
         total = ctypes.POINTER(ctypes.c_uint64)

@@ -2,6 +2,7 @@
 // out, or 2 where an index would reach beyond the memory that it was given.
 
 #include "decode.h"
+#include "field.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -86,6 +87,10 @@ int hk_decode(const Step* step, const Sampler* sampler, int64_t count, int64_t t
     bool sound = true;
     int status = guarded(threads, [&](Team& team) { sound = run_decode(team, *step, *sampler, count); });
     return status || sound ? status : 2;
+}
+
+int hk_field(const Field* field, int64_t threads) {
+    return guarded(threads, [&](Team& team) { run_field(team, *field); });
 }
 
 // Asks for huge pages under memory that has not been touched yet: with small ones, reading weights waits for the page

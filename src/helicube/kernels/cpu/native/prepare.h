@@ -93,8 +93,9 @@ static void quantise_group(const float* x, int64_t n, int8_t* q, float* scale, i
 
 // All forms of x that the matrices of a product ask for.
 struct Prepared {
+    // stride 0: no matrix reads them as floats.
     const float* x = nullptr;
-    int64_t stride = 0;
+    int64_t stride = 0, widest = 0;
     int num_quantised = 0;
     Quantised quantised[3];
 
@@ -123,23 +124,25 @@ static Prepared lay_out(const Product& p, Arena& arena) {
         out.x = (const float*)p.x.data, out.stride = p.x.stride;
         return out;
     }
-    int64_t widest = round_up(k, 16);
+    out.widest = round_up(k, 16);
+    bool floats = false;
     for (int i = 0; i < p.num; i++) {
+        floats |= p.matrices[i]->format <= BFLOAT16;
         int64_t group = p.matrices[i]->format > BFLOAT16 ? p.matrices[i]->group : 0;
         bool known = !group;
         for (int j = 0; j < out.num_quantised; j++) known |= out.quantised[j].group == group;
         if (known) continue;
         Quantised& q = out.quantised[out.num_quantised++];
         q.group = group, q.columns = round_up(k, group), q.groups = q.columns / group;
-        widest = std::max(widest, q.columns);
+        out.widest = std::max(out.widest, q.columns);
     }
-    out.stride = widest;
-    size_t bytes = p.rows * widest * 4;
+    out.stride = floats ? out.widest : 0;
+    size_t bytes = p.rows * out.stride * 4;
     for (int i = 0; i < out.num_quantised; i++)
         bytes += p.rows * round_up(out.quantised[i].columns + 8 * out.quantised[i].groups, 64);
     char* at = arena.get(bytes);
     out.x = (float*)at;
-    at += p.rows * widest * 4;
+    at += p.rows * out.stride * 4;
     for (int i = 0; i < out.num_quantised; i++) {
         Quantised& q = out.quantised[i];
         q.q = (int8_t*)at, at += p.rows * q.columns;
@@ -152,11 +155,20 @@ static Prepared lay_out(const Product& p, Arena& arena) {
 
 static void prepare_row(const Product& p, const Prepared& to, int64_t row) {
     int64_t k = p.matrices[0]->k;
-    float* x = (float*)to.x + row * to.stride;
-    read_row(p.x, row, k, x);
-    std::memset(x + k, 0, (to.stride - k) * 4);
+    static thread_local Arena scratch;
+    float* x = to.stride ? (float*)to.x + row * to.stride : (float*)scratch.get(to.widest * 4);
+    // Where nothing is done to them, whole groups are rounded from where they are.
+    bool as_is = !to.stride && p.norm == NO_NORM && p.x.format == FLOAT32 && k == to.widest;
+    if (as_is) {
+        x = (float*)p.x.data + row * p.x.stride;
+    } else {
+        read_row(p.x, row, k, x);
+        std::memset(x + k, 0, (to.widest - k) * 4);
+    }
     if (p.norm == LAYER_NORM) layer_norm(x, k, (float)p.eps);
     if (p.norm == RMS_NORM) rms_norm(x, k, (float)p.eps, p.norm_weight);
+    if (p.norm == SILU) map_row(x, k, [](vf v) { return silu(v); });
+    if (p.norm == GELU) map_row(x, k, [](vf v) { return gelu(v); });
     for (int i = 0; i < to.num_quantised; i++) {
         const Quantised& q = to.quantised[i];
         for (int64_t g = 0; g < q.groups; g++) {

@@ -36,13 +36,28 @@ static void write_values(const Rows& y, const Rows& residual, int64_t row, int64
         for (int64_t i = 0; i < n; i++) ((uint16_t*)y.data)[at + i] = narrow(value[i]);
 }
 
+// A whole block of one row in float32, with the residual.
+static void write_block(const Affine& affine, const float* acc, const float* residual, float* to) {
+    for (int i = 0; i < BLOCK; i += LANES) {
+        vf value = affine(acc, i);
+        store(to + i, residual ? value + load<vf>(residual + i) : value);
+    }
+}
+
 // One block of sums to its columns; silu(gate) · value where there is a gate.
 static void finish_block(const Product& p, int which, int64_t block, const float* acc, const float* gated) {
     Affine affine(*p.matrices[which], block), other(*p.matrices[gated ? 1 : which], block);
     int64_t low = p.low[which], start = block * BLOCK;
     int64_t first = std::max(low, start), last = std::min(p.high[which], start + BLOCK);
     const Rows none = {nullptr, 0, FLOAT32}, &residual = which == 0 ? p.residual : none, &y = p.y[which];
+    bool whole = !gated && first == start && last == start + BLOCK && y.format == FLOAT32 && residual.format == FLOAT32;
     for (int64_t row = 0; row < p.rows; row++) {
+        if (whole) {
+            const float* more = (const float*)residual.data;
+            if (more) more += row * residual.stride + first - low;
+            write_block(affine, acc + row * BLOCK, more, (float*)y.data + row * y.stride + first - low);
+            continue;
+        }
         float value[BLOCK];
         for (int i = 0; i < BLOCK; i += LANES) {
             vf v = affine(acc + row * BLOCK, i);

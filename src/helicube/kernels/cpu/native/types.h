@@ -6,7 +6,8 @@
 namespace hk {
 
 enum Format : int64_t { FLOAT32 = 0, BFLOAT16 = 1, INT8 = 2, INT4 = 3 };
-enum Norm : int64_t { NO_NORM = 0, LAYER_NORM = 1, RMS_NORM = 2 };
+// What is done to x before a product.
+enum Norm : int64_t { NO_NORM = 0, LAYER_NORM = 1, RMS_NORM = 2, SILU = 3, GELU = 4 };
 enum Rotary : int64_t { NO_ROTARY = 0, PAIRS = 1, HALVES = 2 };
 
 // Outputs side by side in a packed matrix.
@@ -115,6 +116,23 @@ struct Step {
     const Matrix* head;
     int64_t low, high;
     Rows logits;
+};
+
+// A field of points that attend to the latents of one object: models/cube/tokenizer.py, OccupancyDecoder.
+struct Field {
+    const float* points;  // (num_points, 3)
+    float* logits;        // (num_points,)
+    int64_t num_points, width, heads, num_freqs, num_latents;
+    double eps;
+    // (3, num_freqs) frequencies, (num_freqs,) fixed phases.
+    const float *frequencies, *carrier;
+    // Two layers from the embedded point on, queries, their output, and the MLP.
+    Matrix in_layer, out_layer, query, proj, up, down;
+    // Of each head, int8: keys over √d · ln 2, a latent per output, and values, a latent per input.
+    const Matrix *keys, *values;
+    // The last norm and the head in one: (width,) factors and what is added.
+    const float* head_weight;
+    double head_bias;
 };
 
 // Requests in slots, and how each chooses its ids: kernels/sampling_state.py describes the fields.

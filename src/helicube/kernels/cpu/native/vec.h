@@ -110,7 +110,14 @@ static inline vf select(vi mask, vf yes, vf no) {
     return (vf)(((vi)yes & mask) | ((vi)no & ~mask));
 }
 
-static inline vf vmax(vf a, vf b) { return select(a > b, a, b); }
+// a where it is larger, else b, also where one is NaN.
+static inline vf vmax(vf a, vf b) {
+#if defined(HK_AVX512)
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+#else
+    return select(a > b, a, b);
+#endif
+}
 
 // To the nearest whole number, ties to even, for |x| < 2²².
 static inline vf round_even(vf x) { return (x + 12582912.0f) - 12582912.0f; }
@@ -155,7 +162,47 @@ static inline vf vlog(vf x) {
     return fma(n, splat(0.693359375f), r + tail);
 }
 
+// 2ˣ to 5e-5 for −126 ≤ x ≤ 0, where the result is rounded to a byte anyway (Taylor polynomial of degree 4).
+static inline vf rough_exp2(vf x) {
+    vf n = round_even(x), r = x - n;
+    vf p = fma(r, splat(0.009618129f), splat(0.055504109f));
+    p = fma(p, r, splat(0.240226507f));
+    p = fma(p, r, splat(0.693147181f));
+    p = fma(p, r, splat(1.0f));
+    return p * (vf)((__builtin_convertvector(n, vi) + 127) << 23);
+}
+
 static inline vf silu(vf x) { return x / (vexp(-x) + 1.0f); }
+
+// x · Φ(x) with erf to 1.5e-7 (Abramowitz and Stegun, 7.1.26).
+static inline vf gelu(vf x) {
+    vf z = (vf)((vi)x & 0x7fffffff) * 0.70710678f;
+    vf t = 1.0f / fma(z, splat(0.3275911f), splat(1.0f));
+    vf p = fma(t, splat(1.061405429f), splat(-1.453152027f));
+    p = fma(p, t, splat(1.421413741f));
+    p = fma(p, t, splat(-0.284496736f));
+    p = fma(p, t, splat(0.254829592f));
+    vf half_tail = p * t * vexp(-z * z) * 0.5f;  // (1 − erf z) / 2
+    return x * select(x < 0.0f, half_tail, 1.0f - half_tail);
+}
+
+// To about 1 ulp of 1 for |x| below some thousands (range in three parts and polynomials: Cephes, sinf and cosf).
+static inline void sine_cosine(vf x, vf& sine, vf& cosine) {
+    vf n = round_even(x * 0.63661977f);
+    vf r = fma(n, splat(-1.5703125f), x);
+    r = fma(n, splat(-4.837512969970703125e-4f), r);
+    r = fma(n, splat(-7.54978995489188e-8f), r);
+    vf square = r * r;
+    vf s = fma(square, splat(-1.9515295891e-4f), splat(8.3321608736e-3f));
+    s = fma(s, square, splat(-1.6666654611e-1f));
+    s = fma(s * square, r, r);
+    vf c = fma(square, splat(2.443315711809948e-5f), splat(-1.388731625493765e-3f));
+    c = fma(c, square, splat(4.166664568298827e-2f));
+    c = fma(c * square, square, fma(square, splat(-0.5f), splat(1.0f)));
+    vi quarter = __builtin_convertvector(n, vi), odd = -(quarter & 1);
+    sine = (vf)((vi)select(odd, c, s) ^ ((quarter & 2) << 30));
+    cosine = (vf)((vi)select(odd, s, c) ^ (((quarter + 1) & 2) << 30));
+}
 
 static inline float sum_lanes(vf x) {
     // A tree of fixed shape.
@@ -192,6 +239,15 @@ static inline float max_lanes(vf x) {
     top = lane[0];
     for (int i = 1; i < LANES; i++) top = lane[i] > top ? lane[i] : top;
     return top;
+}
+
+// Of numbers; where all are NaN it is NaN.
+static inline float max_of_numbers(vf x) {
+#if defined(HK_AVX512)
+    return _mm512_reduce_max_ps((__m512)x);
+#else
+    return max_lanes(x);
+#endif
 }
 
 // Even and odd elements of a followed by b; the sum of both halves the number of lanes that a sum is spread over.
