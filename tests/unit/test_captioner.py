@@ -33,3 +33,10 @@ def test_a_caption_with_colours_is_sometimes_repainted_and_then_names_another() 
         repainted += bool((palette != PALETTE).any())
         assert caption
     assert 5 < repainted < 35
+
+
+def test_captions_that_become_the_same_are_no_trouble() -> None:
+    for seed in range(40):
+        same = info("a brown and red table", "a red and red table", "a brown table", "a red table", "a table")
+        caption, _ = augmented_caption(same, PALETTE, COUNTS, np.random.default_rng(seed))
+        assert caption

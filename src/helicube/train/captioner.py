@@ -26,13 +26,13 @@ def augmented_caption(
         palette: (k, 3) sRGB.
         counts: (k,) how much of the surface each entry paints.
     """
-    chosen = int(rng.integers(len(info.captions)))
-    caption = info.captions[chosen]
+    captions, painted = info.captions, palette
     # A banana stays yellow: only what people paint is repainted.
     if info.class_name in PAINTED_CLASSES and rng.random() < RECOLOR:
         share = np.maximum(1, np.round(counts / counts.sum() * SURFACE)).astype(np.int64)
-        painted, captions = recolor(np.repeat(palette, share, axis=0), info.captions, rng, info.captions_name_colors)
-        # Where nothing is said of colours, a table stays of wood.
-        if captions[chosen] != caption:
-            caption, palette = captions[chosen], painted[np.cumsum(share) - share]
-    return augment_caption(caption, info, rng), palette
+        surface, captions = recolor(np.repeat(palette, share, axis=0), captions, rng, info.captions_name_colors)
+        painted = surface[np.cumsum(share) - share]
+    caption = captions[int(rng.integers(len(captions)))]
+    # Where nothing is said of colours, a table stays of wood.
+    told = caption not in info.captions
+    return augment_caption(caption, info, rng), painted if told else palette
