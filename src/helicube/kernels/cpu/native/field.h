@@ -16,13 +16,16 @@ static inline Rows floats_of(float* data, int64_t stride) { return {(char*)data,
 struct FieldScratch {
     Arena arena, rounded, sums;
     float *x, *query, *wide;
-    int64_t wide_stride;
+    int64_t stride, wide_stride;
+
+    // A cache line more than a row, or else columns of a block would lie in a few sets of the L1 cache.
+    static int64_t spread(int64_t n) { return round_up(n, BLOCK) + 16; }
 
     void lay_out(const Field& f) {
         int64_t embedded = 3 + 6 * f.num_freqs;
-        wide_stride = round_up(std::max({embedded, f.up.n, f.num_latents}), BLOCK);
-        x = (float*)arena.get(TILE * (2 * f.width + wide_stride) * 4);
-        query = x + TILE * f.width, wide = query + TILE * f.width;
+        stride = spread(f.width), wide_stride = spread(std::max({embedded, f.up.n, f.num_latents}));
+        x = (float*)arena.get(TILE * (2 * stride + wide_stride) * 4);
+        query = x + TILE * stride, wide = query + TILE * stride;
     }
 };
 
@@ -33,16 +36,22 @@ static void embed_point(const Field& f, const float* point, float* to) {
     for (int64_t axis = 0; axis < 3; axis++) {
         float shift = point[axis] * 1.5707963f;
         const float* frequency = f.frequencies + axis * f.num_freqs;
-        for (int64_t i = 0; i < f.num_freqs; i += LANES) {
-            int64_t n = std::min<int64_t>(LANES, f.num_freqs - i);
-            vf turns = {}, fixed = {};
-            std::memcpy(&turns, frequency + i, n * 4), std::memcpy(&fixed, f.carrier + i, n * 4);
-            vf sine, cosine, other_sine, other_cosine;
+        float *to_cosines = cosines + axis * f.num_freqs, *to_sines = sines + axis * f.num_freqs;
+        auto embed = [=](vf turns, vf fixed, vf& cosine, vf& sine) {
+            vf other_sine, other_cosine;
             sine_cosine(turns * point[axis], sine, cosine);
             sine_cosine(fixed + shift, other_sine, other_cosine);
             sine += other_sine, cosine += other_cosine;
-            std::memcpy(cosines + axis * f.num_freqs + i, &cosine, n * 4);
-            std::memcpy(sines + axis * f.num_freqs + i, &sine, n * 4);
+        };
+        int64_t i = 0;
+        vf cosine, sine;
+        for (; i + LANES <= f.num_freqs; i += LANES) {
+            embed(load<vf>(frequency + i), load<vf>(f.carrier + i), cosine, sine);
+            store(to_cosines + i, cosine), store(to_sines + i, sine);
+        }
+        for (; i < f.num_freqs; i++) {
+            embed(splat(frequency[i]), splat(f.carrier[i]), cosine, sine);
+            to_cosines[i] = cosine[0], to_sines[i] = sine[0];
         }
     }
 }
@@ -90,7 +99,7 @@ static float round_weights(float* score, const Field& f, const Quantised& q, int
 // Attention of a tile to one head's latents; the result takes the place of the queries.
 static void attend_latents(const Field& f, FieldScratch& s, int64_t rows, int64_t head) {
     const Matrix &keys = f.keys[head], &values = f.values[head];
-    Rows query = floats_of(s.query + head * values.n, f.width);
+    Rows query = floats_of(s.query + head * values.n, s.stride);
     tile_product(rows, keys, query, NO_NORM, 0, floats_of(s.wide, s.wide_stride));
     Product p = {};
     p.x = floats_of(s.wide, s.wide_stride), p.rows = rows, p.num = 1, p.matrices[0] = &values;
@@ -105,7 +114,7 @@ static void attend_latents(const Field& f, FieldScratch& s, int64_t rows, int64_
         int64_t n = std::min<int64_t>(BLOCK, values.n - start);
         for (int64_t row = 0; row < rows; row++) {
             for (int i = 0; i < BLOCK; i += LANES) store(value + i, scaled(acc + row * BLOCK, i) / totals[row]);
-            std::memcpy((float*)query.data + row * f.width + start, value, n * 4);
+            std::memcpy((float*)query.data + row * s.stride + start, value, n * 4);
         }
     }
 }
@@ -113,7 +122,7 @@ static void attend_latents(const Field& f, FieldScratch& s, int64_t rows, int64_
 static void field_tile(const Field& f, int64_t first, int64_t rows) {
     static thread_local FieldScratch s;
     s.lay_out(f);
-    Rows x = floats_of(s.x, f.width), query = floats_of(s.query, f.width), wide = floats_of(s.wide, s.wide_stride);
+    Rows x = floats_of(s.x, s.stride), query = floats_of(s.query, s.stride), wide = floats_of(s.wide, s.wide_stride);
     for (int64_t row = 0; row < rows; row++) embed_point(f, f.points + 3 * (first + row), s.wide + row * s.wide_stride);
     tile_product(rows, f.in_layer, wide, NO_NORM, 0, query);
     tile_product(rows, f.out_layer, query, SILU, 0, x);
@@ -123,7 +132,7 @@ static void field_tile(const Field& f, int64_t first, int64_t rows) {
     tile_product(rows, f.up, x, LAYER_NORM, f.eps, wide);
     tile_product(rows, f.down, wide, GELU, 0, x, true);
     for (int64_t row = 0; row < rows; row++) {
-        float *values = s.x + row * f.width, sum = 0;
+        float *values = s.x + row * s.stride, sum = 0;
         layer_norm(values, f.width, (float)f.eps);
         int64_t i = 0;
         vf total = {};
