@@ -18,6 +18,8 @@ from helicube.engine.runner import Conditioning, CubeRunner
 from helicube.engine.sampling import SamplingConfig
 from helicube.kernels.choose import Choice
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.formats import hold_matrices
+from helicube.nn.linear import QuantizedLinear
 
 NUM_TEXT, NUM_STEPS, NUM_IDS = 5, 24, 300
 # As in the default model: kinds of ids, one after the other.
@@ -168,6 +170,16 @@ def test_more_keys_than_one_pass_of_attention_takes(graph: bool) -> None:
         for options in (EngineOptions(graph=False, kernels="plain"), EngineOptions(graph=graph, kernels="native"))
     )
     assert ids_of(native, requests) == ids_of(plain, requests)
+
+
+def test_no_prompt_waits_for_weights_to_be_laid_out() -> None:
+    decoder = make_decoder(2, 16, use_bbox=False)
+    hold_matrices(decoder, "int8", native=True)
+    engine_of(decoder, EngineOptions(weights="int8"), 1)
+    layers = [m for m in decoder.modules() if isinstance(m, QuantizedLinear)]
+    # The condition's stream too, which no step reads.
+    assert decoder.get_submodule("transformer.dual_blocks.0.attn.pre_c.c_v") in layers
+    assert all(m.weight is None for m in layers), "the kernels' order is the only one"
 
 
 def test_the_matrix_is_what_it_says(case: Case) -> None:

@@ -18,7 +18,7 @@ from helicube.kernels.choose import facts_of
 from helicube.kernels.cpu.library import Library, load
 from helicube.kernels.sampling_state import SamplingState
 from helicube.models.cube.decoder import CubeDecoder
-from helicube.models.cube.formats import hold_matrices
+from helicube.models.cube.formats import hold_matrices, pack_matrices
 from helicube.nn.cache import CacheSpec
 from helicube.nn.linear import module_format
 
@@ -88,6 +88,7 @@ def make_engine(
         store = None if native is None else _native_cache(native, stored, spec, num_slots * (1 + int(guided)))
         runner = CubeRunner(decoder, spec, num_slots=num_slots, guided=guided, cache=options.cache, store=store)
         if native is not None:
+            pack_matrices(decoder, native)
             return Engine(_native_runner(native, runner, plan, options, graph=resolved.graph))
         if resolved.graph or resolved.kernels.implementation == "triton":
             from helicube.engine.device_steps import make_launch_runner

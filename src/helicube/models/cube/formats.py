@@ -7,11 +7,12 @@ import re
 import torch
 from torch import nn
 
+from helicube.kernels.cpu.library import Library
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.nn.linear import QuantizedLinear, make_linear, module_format
 from helicube.nn.quantize import FLOATS, parse_format
 
-__all__ = ["hold_matrices", "is_matrix"]
+__all__ = ["hold_matrices", "is_matrix", "pack_matrices"]
 
 # What a layer multiplies by, and the head; tables, norms and the small projections of text and box stay as they are.
 MATRIX = re.compile(r"(transformer\.(dual|single)_blocks\..+\.(c_\w+|\w+_proj)|lm_head)\.weight")
@@ -49,6 +50,13 @@ def hold_matrices(decoder: CubeDecoder, form: str, *, native: bool) -> None:
         setattr(decoder.get_submodule(parent), attribute, made)
     if not native and form in FLOATS:
         decoder.to(FLOATS[form])
+
+
+def pack_matrices(decoder: CubeDecoder, library: Library) -> None:
+    """Bring all matrices into the order of the CPU kernels: at set-up, so that no prompt waits for it."""
+    for layer in decoder.modules():
+        if isinstance(layer, QuantizedLinear) and layer.native:
+            layer.packed(library)
 
 
 def _dense(layer: nn.Linear | QuantizedLinear) -> torch.Tensor:
