@@ -122,3 +122,25 @@ def test_box_sliders_shape_the_request(page: Page) -> None:
     assert request["box"] == [5, 5, 1]
     assert request["size_m"] == 5
     page.check("input[name=shape][value=free]", force=True)
+
+
+def test_candidates_are_asked_for_and_counted(page: Page, studio: Studio) -> None:
+    page.click("#tab-create")
+    page.focus("#slider-best_of")
+    page.keyboard.press("Home")
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert page.get_attribute("#slider-best_of", "aria-valuetext") == "3 tries"
+    # Of the likeliest shape there is one alone: two variants are drawn.
+    page.check("input[name=variants][value='2']", force=True)
+    page.fill("#prompt", "a candidate")
+    with page.expect_response("**/v1/objects") as answer:
+        page.press("#prompt", "Enter")
+    assert [made["tokens_total"] for made in answer.value.json()["objects"]] == [120, 120]
+    page.wait_for_selector("#result:not([hidden])")
+    kept = next(made for made in studio.get("/v1/objects")["objects"] if made["prompt"] == "a candidate")
+    assert kept["settings"]["best_of"] == 3
+    page.focus("#slider-best_of")
+    page.keyboard.press("Home")
+    page.click("text=Use settings")
+    assert page.get_attribute("#slider-best_of", "aria-valuetext") == "3 tries"

@@ -19,6 +19,8 @@ from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice_code import Shape
 from helicube.pipelines.shape_model import Conditioned
 from helicube.pipelines.text_to_shape import TextToShape
+from helicube.serve.object_request import ObjectRequest, specs_of
+from helicube.serve.work import Work
 
 WIDTH, NUM_TEXT, NUM_SHAPE, NUM_IDS = 12, 8, 32, 40
 
@@ -103,3 +105,9 @@ class SlowSteps(TextToShape):
 
 def small_pipeline(step_s: float = 0.0) -> TextToShape:
     return SlowSteps(step_s)
+
+
+def work_of(key: str) -> Work:
+    """An object under way that nobody waits for."""
+    request = ObjectRequest.model_validate({"prompt": "a chair"})
+    return Work(key=key, spec=specs_of(request, SmallModel.sampling)[0], num_tokens=NUM_IDS, request=None, notes=())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small import work_of
 from test_studio_store import put
 
 from helicube.serve.disk_state import DiskState
@@ -110,7 +111,7 @@ def test_what_the_disk_did_not_take_is_written_later(tmp_path: Path, monkeypatch
     again: list[Work] = []
     told: list[str] = []
     late = LateWrites(store.database, store.disk, again.append, told.extend)
-    kept, cancelled = (Work(key=key, spec=None, num_tokens=1, request=None, notes=()) for key in "ab")  # type: ignore[arg-type]
+    kept, cancelled = (work_of(key) for key in "ab")
     cancelled.cancelled = True
     store.database.add_job(JOB, {}, [(KEY, {}, [], "live", False)])
 

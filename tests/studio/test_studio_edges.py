@@ -26,9 +26,9 @@ from helicube.serve.cors import Cors
 from helicube.serve.events import Hub
 from helicube.serve.file_limit import RESERVED, connections_within
 from helicube.serve.guard import HEADERS, Keys, as_head
+from helicube.serve.object_request import ObjectRequest, specs_of
 from helicube.serve.problem import ApiError
 from helicube.serve.routes_jobs import wait_for_end
-from helicube.serve.schema import ObjectRequest, specs_of
 from helicube.serve.server import bind
 from helicube.serve.start import KEY_VARIABLE, StartOptions, say
 from helicube.serve.store import Store

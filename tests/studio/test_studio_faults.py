@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small import work_of
 from starlette.testclient import TestClient
 from studio_start import Start
 from test_studio_service import DRAFT, post, until
 
 from helicube.serve.mesh_workers import COARSE, FINAL, MeshWorkers
 from helicube.serve.service import MAX_ATTEMPTS, Service
-from helicube.serve.work import Work
 
 
 def service_of(client: TestClient) -> Service:
@@ -153,7 +153,7 @@ def test_ids_are_decoded_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> 
 def test_previews_do_not_starve_finished_meshes() -> None:
     done: list[str] = []
     workers = MeshWorkers(1, lambda *_: None)
-    work = Work(key="k", spec=None, num_tokens=1, request=None, notes=())  # type: ignore[arg-type]
+    work = work_of("k")
     workers.add(FINAL, work, lambda: done.append("old mesh"))
     workers.add(COARSE, work, lambda: done.append("preview"))
     time.sleep(2.1)

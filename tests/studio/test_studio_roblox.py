@@ -133,9 +133,10 @@ def roblox(start: Start) -> tuple[Any, Services]:
 def test_luau_module_makes_the_mesh_part(roblox: tuple[Any, Services]) -> None:
     module, made = roblox
     service = module.new("http://here/")
-    options = made.lua.table_from({"size": 6, "maxTriangles": 1500, "quality": "draft", "seed": 0})
+    options = made.lua.table_from({"size": 6, "maxTriangles": 1500, "quality": "draft", "seed": 0, "bestOf": 2})
     part, about = service.generate(service, "a chair", options)
     assert part["mesh"] is not None
+    assert made.client.get("/v1/jobs").json()["jobs"][0]["request"]["best_of"] == 2
     mesh = small_mesh(cells=64, max_triangles=1500, size_m=6 * 0.28, pivot="center")
     assert about["num_triangles"] == mesh.num_faces == len(made.faces) <= 1500
     assert np.allclose(np.array(made.vertices), mesh.vertices / 0.28, atol=6 / 65535)

@@ -21,7 +21,8 @@ from studio_start import Start
 from helicube.engine.sampling import SamplingConfig
 from helicube.pipelines.meshing import MeshOptions
 
-DRAFT = {"quality": "draft", "max_triangles": 2000}
+# One candidate, however many are usual: slots are counted here.
+DRAFT = {"quality": "draft", "max_triangles": 2000, "best_of": 1}
 
 
 def post(client: TestClient, wait: bool = True, **body: Any) -> dict[str, Any]:
@@ -68,7 +69,9 @@ def test_files_equal_those_of_the_command(
         seed=body["seed"], temperature=body.get("temperature", 0.0), guidance_scale=body.get("guidance", 3.0), top_p=0.9
     )
     options = MeshOptions(cells=64, max_triangles=2000, **settings)
-    direct = small_pipeline().generate_many(["a red chair"], [sampling], box=body.get("box"), options=options)[0]
+    (direct,) = small_pipeline().generate_many(
+        ["a red chair"], [sampling], box=body.get("box"), best_of=1, options=options
+    )
     for ending in ("glb", "obj", "stl", "ply"):
         path = direct.mesh.export(tmp_path / f"{made['id']}.{ending}", name=direct.decoded.prompt[:60], up=up)
         assert client.get(f"/v1/objects/{made['id']}.{ending}").content == path.read_bytes(), ending
@@ -105,7 +108,7 @@ def test_many_at_once_equal_one_at_a_time(start: Start) -> None:
     for i, (prompt, job) in enumerate(zip(prompts, jobs, strict=True)):
         sampling = SamplingConfig(seed=i, temperature=1.0, top_p=0.9)
         options = MeshOptions(cells=64, max_triangles=2000)
-        mesh = pipeline.generate_many([prompt], [sampling], options=options)[0].mesh
+        mesh = pipeline.generate_many([prompt], [sampling], best_of=1, options=options)[0].mesh
         loaded: Any = trimesh.load(
             BytesIO(client.get(f"/v1/objects/{job['objects'][0]['id']}.stl").content), file_type="stl"
         )
@@ -113,7 +116,8 @@ def test_many_at_once_equal_one_at_a_time(start: Start) -> None:
 
 
 def test_events_tell_the_whole_story(start: Start) -> None:
-    client = start(step_s=0.01)
+    # Steps that leave a busy machine time for the coarse mesh.
+    client = start(step_s=0.05)
     job = post(client, wait=False, prompt="a red chair zzz")
     events = events_of(client, job["events_url"])
     names = [name for name, _ in events]
@@ -146,9 +150,11 @@ def test_first_come_first_served_and_joining_the_running_batch(start: Start) -> 
     client = start(step_s=0.01, slots=2)
     jobs = [post(client, wait=False, prompt="a chair", seed=i, temperature=1.0) for i in range(5)]
     until(lambda: client.get("/v1/engine").json()["running"] == 2)
-    views = [client.get(f"/v1/jobs/{job['id']}").json() for job in jobs]
-    waiting = [view["objects"][0]["queue_position"] for view in views if view["status"] == "queued"]
-    assert waiting == list(range(len(waiting)))
+    # All at once: a route tells of one after the other, and they move on meanwhile.
+    waiting = client.service.scheduler.positions()  # type: ignore[attr-defined]
+    asked = [job["objects"][0]["id"] for job in jobs]
+    assert [*waiting] == asked[len(asked) - len(waiting) :]
+    assert [*waiting.values()] == list(range(len(waiting)))
     until(lambda: all(client.get(f"/v1/jobs/{job['id']}").json()["status"] == "done" for job in jobs))
     ended = [client.get(f"/v1/jobs/{job['id']}").json()["ended_at"] for job in jobs]
     assert ended == sorted(ended)
@@ -233,6 +239,7 @@ def test_variants_lists_and_a_failure_among_them(start: Start, monkeypatch: pyte
     broken = True
     failed = post(client, prompt="a lamp")
     assert failed["status"] == "failed"
+    assert 'helicube_objects_total{outcome="failed"} 1.0' in client.get("/metrics").text
     assert failed["objects"][0]["error"]["code"] == "geometry"
     assert "\n" not in failed["objects"][0]["error"]["message"]
     # What failed is not cached: it is tried again.
@@ -274,6 +281,19 @@ def test_the_cache_keeps_to_its_bound(start: Start, tmp_path: Path) -> None:
     again = post(client, prompt="a chair", seed=0, temperature=1.0)["objects"][0]
     assert not again["cached"]
     assert again["id"] == gone["id"]
+
+
+def test_objects_made_in_the_same_moment_are_all_listed_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start()
+    monkeypatch.setattr("helicube.serve.database.time.time", lambda: 1_790_000_000.123456)
+    made = post(client, prompt=["a chair", "a table", "a lamp", "a bench"])
+    listed: list[str] = []
+    before: str | None = ""
+    while before is not None:
+        page = client.get("/v1/objects", params={"limit": 1, "before": before}).json()
+        listed += [found["id"] for found in page["objects"]]
+        before = page["next"]
+    assert listed == sorted((found["id"] for found in made["objects"]), reverse=True)
 
 
 def test_a_damaged_file_is_never_served(start: Start, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Protocol, runtime_checkable
 
@@ -18,7 +19,8 @@ from helicube.geometry.mesh import Mesh
 from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions, build_mesh, find_surface, finish_mesh, with_sizes
-from helicube.pipelines.text_to_shape import TextToShape, box_notes, parse_box
+from helicube.pipelines.soundness import candidate_seed
+from helicube.pipelines.text_to_shape import Decoded, TextToShape, box_notes, parse_box
 
 __all__ = ["PREVIEW_CELLS", "ObjectSteps", "ShapeFirst", "fingerprint"]
 
@@ -66,6 +68,27 @@ class ObjectSteps:
             forced=torch.from_numpy(self.model.forced(sizes)),
         )
         return request, conditioned.notes[0] + box_notes(self.model, sizes)
+
+    @staticmethod
+    def candidate(request: Request, number: int) -> Request:
+        """The request of an object's k-th candidate; the first is the object's own."""
+        sampling = request.sampling
+        return replace(request, sampling=replace(sampling, seed=candidate_seed(sampling.seed, number)))
+
+    def soundest(
+        self, prompt: str, seed: int, box: Sequence[float] | None, candidates: Sequence[NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
+        """The ids that `TextToShape.decode_many` keeps of those of an object's candidates, in their order."""
+        sizes = parse_box(box)
+        decoded = [
+            Decoded(
+                prompt=prompt, seed=candidate_seed(seed, number), ids=ids, sizes=sizes, notes=(),
+                # Nothing is told of how long these took.
+                text_s=0.0, tokens_s=0.0, tpot_s=0.0, batch=len(candidates), read_bytes_per_s=0.0,
+            )
+            for number, ids in enumerate(candidates)
+        ]  # fmt: skip
+        return self.pipeline.soundest(decoded).ids
 
     def shape(self, ids: NDArray[np.int64], box: Sequence[float] | None) -> Shape:
         """The field of a row of ids; without colours of the first `num_shape_ids`."""

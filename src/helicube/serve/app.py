@@ -80,7 +80,7 @@ async def tick(service: Service) -> None:
 def add_gauges(service: Service) -> None:
     scheduler, database = service.scheduler, service.store.database
     service.stats.gauge("queue", "Objects that wait for a slot", lambda: scheduler.num_waiting)
-    service.stats.gauge("batch", "Objects in slots", lambda: len(scheduler.running))
+    service.stats.gauge("batch", "Slots in use", lambda: len(scheduler.running))
     service.stats.gauge("slots", "Slots", lambda: service.config.slots)
     service.stats.gauge("meshing", "Meshes waiting or being built", lambda: service.meshes.num_pending)
     service.stats.gauge("streams", "Open event streams", lambda: service.hub.num_streams)

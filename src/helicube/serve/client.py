@@ -55,7 +55,7 @@ class Client:
         Args:
             prompt: one or several.
             path: where to write the object: its ending is the format. For several objects, a folder.
-            settings: seed, variants, box, quality, max_triangles, size_m, format … (docs/studio.md).
+            settings: seed, variants, best_of, box, quality, max_triangles, size_m, format … (docs/studio.md).
 
         Raises:
             PromptError, InputError: the service refuses what was asked for.

@@ -10,13 +10,22 @@ from urllib.parse import urlsplit
 
 from helicube.errors import InputError
 
-__all__ = ["MOST_PROMPTS", "MOST_TRIANGLES", "MOST_VARIANTS", "QUALITIES", "Limits", "ServeConfig", "host_of"]
+__all__ = [
+    "MOST_CANDIDATES",
+    "MOST_PROMPTS",
+    "MOST_TRIANGLES",
+    "MOST_VARIANTS",
+    "QUALITIES",
+    "Limits",
+    "ServeConfig",
+    "host_of",
+]
 
 # Cells along the longest side.
 QUALITIES = {"draft": 64, "standard": 128, "fine": 256}
 MIN_KEY_CHARS = 16
 # What the description of the API allows; a service may be told to take less.
-MOST_PROMPTS, MOST_VARIANTS, MOST_TRIANGLES = 16, 8, 200_000
+MOST_PROMPTS, MOST_VARIANTS, MOST_CANDIDATES, MOST_TRIANGLES = 16, 8, 8, 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +40,8 @@ class Limits:
     prompts: int = MOST_PROMPTS
     variants: int = MOST_VARIANTS
     objects: int = 16
+    # Per object.
+    candidates: int = MOST_CANDIDATES
     # Most triangles of a mesh.
     triangles: int = MOST_TRIANGLES
     # Objects that wait for a slot, or for their mesh; a job that would exceed it is refused.
@@ -50,7 +61,10 @@ class Limits:
     jobs: int = 1000
 
     def __post_init__(self) -> None:
-        for name, most in (("prompts", MOST_PROMPTS), ("variants", MOST_VARIANTS), ("triangles", MOST_TRIANGLES)):
+        for name, most in (
+            ("prompts", MOST_PROMPTS), ("variants", MOST_VARIANTS), ("candidates", MOST_CANDIDATES),
+            ("triangles", MOST_TRIANGLES),
+        ):  # fmt: skip
             if not 1 <= getattr(self, name) <= most:
                 raise InputError(f"{name}={getattr(self, name)} is out of range; choose from 1 to {most}")
 

@@ -59,11 +59,12 @@ class Maker:
     def decoded(self, work: Work) -> None:
         work.status = "meshing"
         self.stats.observe("tpot_s", work.tpot_s or 0.0)
-        ids = work.ids
-        assert ids is not None, "decoded work has ids"
-        if self.service.meshes.num_pending < BUSY_MESHES:
-            self.service.meshes.add(FINER, work, lambda: self._preview(work, ids, 1))
-        self.finish_later(work)
+        if len(work.draws) > 1:
+            # As urgent as what it decides, which comes behind it.
+            self.service.meshes.add(FINER, work, lambda: self._choose(work))
+        else:
+            work.ids = work.draws[0].ids
+            self._build_later(work)
         self.teller.live(work)
 
     def failed(self, work: Work, error: Exception) -> None:
@@ -86,6 +87,18 @@ class Maker:
         self.teller.end(job for job, _ in work.owners)
 
     # What the mesh threads do.
+
+    def _choose(self, work: Work) -> None:
+        candidates = [draw.ids for draw in work.draws if draw.ids is not None]
+        work.ids = self.steps.soundest(work.spec.prompt, work.spec.seed, work.spec.box, candidates)
+        self._build_later(work)
+
+    def _build_later(self, work: Work) -> None:
+        ids = work.ids
+        assert ids is not None, "ids are chosen before they are built"
+        if self.service.meshes.num_pending < BUSY_MESHES:
+            self.service.meshes.add(FINER, work, lambda: self._preview(work, ids, 1))
+        self.finish_later(work)
 
     def _shape(self, work: Work, ids: NDArray[np.int64]) -> Shape:
         """The field of the ids; that of all of them serves the finer preview and the object."""

@@ -15,8 +15,9 @@ from starlette.types import Receive, Scope, Send
 
 from helicube.serve.answers import errors
 from helicube.serve.events import Stream, encode_event
+from helicube.serve.object_request import ObjectRequest, check_limits, specs_of
 from helicube.serve.problem import ApiError, not_found
-from helicube.serve.schema import JobBody, JobList, ObjectRequest, check_limits, specs_of
+from helicube.serve.schema import JobBody, JobList
 from helicube.serve.service import Service
 from helicube.serve.view import Json
 
@@ -52,7 +53,7 @@ def job_routes(service: Service) -> APIRouter:
         client, specs = client_of(http), specs_of(request, service.steps.model.sampling)
         if wait:
             refuse_listener(service, client)
-        charge(service, client, len(specs))
+        charge(service, client, sum(spec.cost for spec in specs))
         job = await run_in_threadpool(lambda: service.submit(request.as_dict, specs, client))
         view = await (
             wait_for_end(service, job, client, http.is_disconnected) if wait else run_in_threadpool(find, service, job)
@@ -112,7 +113,7 @@ def client_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def charge(service: Service, client: str, num_objects: int) -> None:
+def charge(service: Service, client: str, num_objects: float) -> None:
     """Book objects against a client's rate.
 
     Raises:

@@ -15,12 +15,13 @@ from helicube.models.cube.text import MAX_PROMPT_CHARS
 from helicube.serve.answers import errors
 from helicube.serve.config import QUALITIES
 from helicube.serve.guard import COOKIE, SESSION_S, Keys
+from helicube.serve.object_request import MAX_SEED, ObjectRequest
 from helicube.serve.one_at_a_time import OneAtATime
 from helicube.serve.page_files import PageFiles, content_policy
 from helicube.serve.plan_page import Plans, error_page, plan_names
 from helicube.serve.problem import ApiError
 from helicube.serve.routes_jobs import client_of
-from helicube.serve.schema import MAX_SEED, EngineState, Health, ObjectRequest, PlanNames, SessionRequest, Settings
+from helicube.serve.schema import EngineState, Health, PlanNames, SessionRequest, Settings
 from helicube.serve.service import Service
 
 __all__ = ["site_routes", "state_routes"]
@@ -138,6 +139,7 @@ def settings_of(service: Service, keys: Keys) -> Settings:
             "prompt_chars": MAX_PROMPT_CHARS,
             "prompts": limits.prompts,
             "variants": limits.variants,
+            "best_of": limits.candidates,
             "max_objects_per_job": limits.objects,
             "triangles": [4, limits.triangles],
             "box_ratio": 64,

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from helicube.engine.engine import Engine
 from helicube.engine.request import Request, Result
 from helicube.errors import DecodeError
-from helicube.serve.work import Work
+from helicube.pipelines.object_steps import ObjectSteps
+from helicube.serve.work import Draw, Work
 
 __all__ = ["Listener", "Scheduler"]
 
@@ -30,6 +31,7 @@ class Listener(Protocol):
 
     def stepped(self, work: Work) -> None: ...
 
+    # Of the first candidate.
     def shape_known(self, work: Work, ids: NDArray[np.int64]) -> None: ...
 
     def decoded(self, work: Work) -> None: ...
@@ -38,7 +40,7 @@ class Listener(Protocol):
 
 
 class Scheduler:
-    """Owns the engine and the queue in front of it.
+    """Owns the engine and the queue in front of it, in which each candidate of an object waits for a slot of its own.
 
     Args:
         prepare: makes a request of work that came without one.
@@ -51,10 +53,11 @@ class Scheduler:
         self.engine, self.listener, self.prepare, self.num_shape_ids = engine, listener, prepare, num_shape_ids
         # Guards the three below, and wakes the thread.
         self.wake = threading.Condition()
-        self.waiting: deque[Work] = deque()
+        # Those of one object stand together, so that of what is begun the rest is at the front.
+        self.waiting: deque[Draw] = deque()
         self.draining = self.stopping = False
         # Only the engine's thread writes this.
-        self.running: dict[int, Work] = {}
+        self.running: dict[int, Draw] = {}
         self.num_tokens = 0
         self.thread = threading.Thread(target=self._run, name="helicube-engine", daemon=True)
 
@@ -68,31 +71,33 @@ class Scheduler:
     @property
     def is_idle(self) -> bool:
         """Nothing in the slots, and while draining nothing will be."""
-        return not self.running
+        with self.wake:
+            return not self.running and self._next() is None
 
     @property
     def num_waiting(self) -> int:
-        return len(self.waiting)
+        """Objects of which nothing is in a slot yet."""
+        return len(self.positions())
 
     def add(self, work: Work) -> None:
         with self.wake:
-            self.waiting.append(work)
+            self.waiting.extend(work.draws)
             self.wake.notify()
 
     def cancel(self, work: Work) -> None:
-        """Drop work from the queue, or free its slot before the next step; `work.cancelled` is set already."""
+        """Drop work from the queue, or free its slots before the next step; `work.cancelled` is set already."""
         with self.wake:
-            if work in self.waiting:
-                self.waiting.remove(work)
+            self.waiting = deque(draw for draw in self.waiting if draw.work is not work)
             self.wake.notify()
 
     def positions(self) -> dict[str, int]:
         """How many are before each object that waits."""
         with self.wake:
-            return {work.key: i for i, work in enumerate(self.waiting)}
+            works = dict.fromkeys(draw.work for draw in self.waiting if draw.work.status == "queued")
+        return {work.key: i for i, work in enumerate(works)}
 
     def drain(self) -> None:
-        """Let no more work into the slots."""
+        """Let no more work into the slots, but for the rest of what is begun."""
         with self.wake:
             self.draining = True
             self.wake.notify()
@@ -104,10 +109,15 @@ class Scheduler:
             self.wake.notify()
         self.thread.join(timeout_s)
 
+    def _next(self) -> Draw | None:
+        """Who is to have the next slot; called under `wake`."""
+        first = self.waiting[0] if self.waiting else None
+        return None if first is None or (self.draining and first.work.status == "queued") else first
+
     def _run(self) -> None:
         while True:
             with self.wake:
-                while not self.stopping and not self.running and (self.draining or not self.waiting):
+                while not self.stopping and not self.running and self._next() is None:
                     self.wake.wait()
                 if self.stopping:
                     return
@@ -123,19 +133,21 @@ class Scheduler:
                 time.sleep(0.05)
 
     def _free_cancelled(self) -> None:
-        for handle, work in list(self.running.items()):
-            if work.cancelled:
+        for handle, draw in list(self.running.items()):
+            if draw.work.cancelled:
                 del self.running[handle]
                 self.engine.leave(handle)
 
     def _end_batch(self, error: Exception) -> None:
         log.error("a step failed", exc_info=error)
-        for handle, work in list(self.running.items()):
+        works = dict.fromkeys(draw.work for draw in self.running.values())
+        for handle, draw in list(self.running.items()):
             del self.running[handle]
             try:
                 self.engine.leave(handle)
             except Exception:
-                log.exception("slot of object %s cannot be freed", work.key)
+                log.exception("slot of object %s cannot be freed", draw.work.key)
+        for work in works:
             self._fail(work, error)
 
     def _fail(self, work: Work, error: Exception) -> None:
@@ -143,57 +155,72 @@ class Scheduler:
             self.listener.failed(work, error)
         except Exception:
             log.exception("the failure of object %s cannot be told", work.key)
+        # Its other candidates are of no use.
+        work.cancelled = True
+        self.cancel(work)
 
     def _fill(self) -> None:
         while self.engine.has_room:
             with self.wake:
-                if self.draining or not self.waiting:
-                    return
-                work = self.waiting.popleft()
-            if not work.cancelled:
-                self._join(work)
+                draw = self._next()
+            if draw is None:
+                return
+            if not draw.work.cancelled:
+                self._join(draw)
+            with self.wake:
+                # Not before it has joined, so that it is always seen in one place; cancelled meanwhile, it is gone.
+                if draw in self.waiting:
+                    self.waiting.remove(draw)
 
-    def _join(self, work: Work) -> None:
+    def _join(self, draw: Draw) -> None:
+        work = draw.work
         try:
-            request = work.request or self.prepare(work)
-            handle = self.engine.join(request)
+            # Kept for the other candidates.
+            work.request = work.request or self.prepare(work)
+            handle = self.engine.join(ObjectSteps.candidate(work.request, draw.number))
         except Exception as error:  # noqa: BLE001 - only this object is to blame
             self._fail(work, error)
             return
-        work.handle, work.status, work.joined_s = handle, "decoding", time.monotonic()
-        self.running[handle] = work
-        self.listener.joined(work)
+        draw.handle, draw.joined_s = handle, time.monotonic()
+        # From here on tokens are counted.
+        draw.last_token_s = draw.joined_s
+        self.running[handle] = draw
+        if work.status == "queued":
+            work.status, work.joined_s = "decoding", draw.joined_s
+            self.listener.joined(work)
 
     def _step(self) -> None:
         results = self.engine.step()
         now, batch = time.monotonic(), len(self.running)
         fed = {slot.handle: slot.num_fed for slot in self.engine.slots}
-        for handle, work in self.running.items():
+        for handle, draw in self.running.items():
+            work = draw.work
             done = fed.get(handle, len(results[handle].ids) if handle in results else work.num_tokens)
-            self.num_tokens += done - work.tokens_done
-            work.tokens_done = done
+            self.num_tokens += done - draw.tokens_done
+            draw.tokens_done, draw.last_token_s = done, now
             work.batch, work.last_token_s = batch, now
             work.first_token_s = work.first_token_s or now
         self._tell(results)
 
     def _tell(self, results: dict[int, Result]) -> None:
         for handle, result in results.items():
-            work = self.running.pop(handle)
+            draw = self.running.pop(handle)
             if result.finish == "error":
-                self._fail(work, DecodeError(result.error))
-            elif not work.cancelled:
-                self._decoded(work, result)
+                self._fail(draw.work, DecodeError(result.error))
+            elif not draw.work.cancelled:
+                self._decoded(draw, result)
         for slot in self.engine.slots:
-            work, needed = self.running[slot.handle], self.num_shape_ids
-            if needed is not None and not work.shape_told and slot.num_fed >= needed:
-                work.shape_told = True
+            draw, needed = self.running[slot.handle], self.num_shape_ids
+            if needed is not None and draw.number == 0 and not draw.shape_told and slot.num_fed >= needed:
+                draw.shape_told = True
                 chosen = self.engine.chosen(slot.handle)[:needed]
-                self.listener.shape_known(work, np.array(chosen, dtype=np.int64))
-            self.listener.stepped(work)
+                self.listener.shape_known(draw.work, np.array(chosen, dtype=np.int64))
+            self.listener.stepped(draw.work)
 
-    def _decoded(self, work: Work, result: Result) -> None:
+    def _decoded(self, draw: Draw, result: Result) -> None:
         try:
-            work.ids = np.asarray(result.ids.numpy(), dtype=np.int64)
-            self.listener.decoded(work)
+            draw.ids = np.asarray(result.ids.numpy(), dtype=np.int64)
+            if all(other.ids is not None for other in draw.work.draws):
+                self.listener.decoded(draw.work)
         except Exception as error:  # noqa: BLE001 - it has left the batch, so that nothing else would end it
-            self._fail(work, error)
+            self._fail(draw.work, error)

@@ -112,7 +112,7 @@ class Service:
             self.drainer.start()
 
     def _drain(self) -> None:
-        log.info("stopping: %d objects in slots, %d wait", len(self.scheduler.running), self.scheduler.num_waiting)
+        log.info("stopping: %d slots in use, %d objects wait", len(self.scheduler.running), self.scheduler.num_waiting)
         self.scheduler.drain()
         self._wait_until_idle()
         self.hub.publish_all("closing", {})

@@ -128,15 +128,16 @@ class View:
     def _progress(self, item: Row, work: Work | None, row: Row | None) -> Json:
         if work is not None:
             return work.progress
-        total = self.service.steps.num_tokens
-        tpot_s = None if row is None else json.loads(row["about"])["tpot_s"]
+        # Objects of before there were candidates know of none.
+        total = self.service.steps.num_tokens * json.loads(item["spec"]).get("best_of", 1)
+        about = None if row is None else json.loads(row["about"])
         status = "queued" if item["status"] == "live" else item["status"]
         return {
             "status": status,
             "tokens_done": total if status == "done" else 0,
             "tokens_total": total,
-            "tpot_s": tpot_s,
-            "tokens_per_s": 1 / tpot_s if tpot_s else None,
+            "tpot_s": about and about["tpot_s"],
+            "tokens_per_s": total / max(about["times"]["tokens_s"], 1e-9) if about else None,
         }
 
     def engine(self) -> Json:
@@ -158,12 +159,12 @@ class View:
             "batch": [
                 {
                     "index": i,
-                    "job": next((job for job, _ in work.owners), None),
-                    "prompt": work.spec.prompt,
-                    "tokens_done": work.tokens_done,
-                    "tokens_total": work.num_tokens,
+                    "job": next((job for job, _ in draw.work.owners), None),
+                    "prompt": draw.work.spec.prompt,
+                    "tokens_done": draw.tokens_done,
+                    "tokens_total": draw.work.num_tokens,
                 }
-                for i, work in enumerate(running)
+                for i, draw in enumerate(running)
             ],
         }
 

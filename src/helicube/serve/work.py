@@ -1,4 +1,4 @@
-"""One object to be made: what decides it, and how far it is."""
+"""One object to be made: what decides it, how far it is, and its candidates."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
 from helicube.models.cube.lattice_code import Shape
 from helicube.pipelines.meshing import MeshOptions
+from helicube.pipelines.soundness import USUAL_CANDIDATES
 from helicube.pipelines.text_to_shape import parse_box
 from helicube.serve.config import QUALITIES
 
-__all__ = ["ObjectSpec", "Owner", "Work"]
+__all__ = ["Draw", "ObjectSpec", "Owner", "Work"]
 
 # A job's id, and the object's place in it.
 Owner = tuple[str, int]
@@ -39,6 +40,13 @@ class ObjectSpec:
     size_m: float | None
     pivot: Literal["base", "center"]
     up: Literal["y", "z"]
+    # Candidates drawn, of which the soundest is kept.
+    best_of: int
+
+    @property
+    def cost(self) -> float:
+        """How many objects of the usual number of candidates it is as much work as."""
+        return max(1.0, self.best_of / USUAL_CANDIDATES)
 
     @property
     def sampling(self) -> SamplingConfig:
@@ -70,7 +78,8 @@ class ObjectSpec:
 
     @classmethod
     def from_dict(cls, raw: dict[str, Any]) -> ObjectSpec:
-        return cls(**(raw | {"box": None if raw["box"] is None else tuple(raw["box"])}))
+        # Databases of before there were candidates know of none.
+        return cls(**({"best_of": 1} | raw | {"box": None if raw["box"] is None else tuple(raw["box"])}))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -92,16 +101,13 @@ class Work:
     # Address of who asked first: whose share of the queue it takes.
     client: str = ""
     status: Literal["queued", "decoding", "meshing"] = "queued"
-    # No owner is left.
+    # No owner is left, or it has failed: nothing more is done for it.
     cancelled: bool = False
-    handle: int = 0
-    tokens_done: int = 0
-    # Objects in the batch at the last step.
+    # Slots in use at the last step.
     batch: int = 0
+    # Of the candidate that is kept, once it is chosen, and their shape.
     ids: NDArray[np.int64] | None = None
-    # Of all ids, once decoded.
     shape: Shape | None = None
-    shape_told: bool = False
     # Newest preview: level, triangles, seconds since it was asked for.
     preview: tuple[int, int, float] | None = None
     # On the monotonic clock: asked for, joined the batch, first and last token, told of progress.
@@ -110,19 +116,46 @@ class Work:
     first_token_s: float = 0.0
     last_token_s: float = 0.0
     told_s: float = 0.0
+    draws: tuple[Draw, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.draws = tuple(Draw(work=self, number=number) for number in range(self.spec.best_of))
+
+    @property
+    def tokens_done(self) -> int:
+        """Of all candidates together."""
+        return sum(draw.tokens_done for draw in self.draws)
 
     @property
     def tpot_s(self) -> float | None:
-        """Seconds per token so far."""
-        return (self.last_token_s - self.joined_s) / self.tokens_done if self.tokens_done else None
+        """Seconds per token of a candidate, so far."""
+        spent_s = sum(draw.last_token_s - draw.joined_s for draw in self.draws)
+        return spent_s / self.tokens_done if self.tokens_done else None
 
     @property
     def progress(self) -> dict[str, Any]:
-        tpot_s = self.tpot_s
+        done, spent_s = self.tokens_done, self.last_token_s - self.joined_s
         return {
             "status": self.status,
-            "tokens_done": self.tokens_done,
-            "tokens_total": self.num_tokens,
-            "tpot_s": tpot_s,
-            "tokens_per_s": 1 / tpot_s if tpot_s else None,
+            "tokens_done": done,
+            "tokens_total": self.num_tokens * len(self.draws),
+            "tpot_s": self.tpot_s,
+            "tokens_per_s": done / spent_s if done and spent_s > 0 else None,
         }
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Draw:
+    """One candidate of an object: what takes a slot. Written by the engine's thread alone."""
+
+    work: Work
+    # 0 is the one with the object's own seed.
+    number: int
+    handle: int = 0
+    tokens_done: int = 0
+    # Whether the listener knows of the shape, before all ids are there.
+    shape_told: bool = False
+    ids: NDArray[np.int64] | None = None
+    # On the monotonic clock.
+    joined_s: float = 0.0
+    last_token_s: float = 0.0

@@ -44,6 +44,7 @@ export class Form {
       box,
       size_m: box ? Math.max(...box) : values.size_m,
       max_triangles: values.max_triangles,
+      best_of: values.best_of,
       guidance: values.guidance,
       temperature: values.temperature,
       top_p: values.top_p,
@@ -71,7 +72,7 @@ export class Form {
       const scale = (values.size_m ?? 1) / Math.max(...values.box);
       ["width", "height", "depth"].forEach((name, axis) => { this.sliders[name].value = values.box[axis] * scale; });
     }
-    for (const name of ["size_m", "max_triangles", "guidance", "temperature", "top_p"])
+    for (const name of ["size_m", "max_triangles", "best_of", "guidance", "temperature", "top_p"])
       if (values[name] !== undefined && this.sliders[name]) this.sliders[name].value = values[name];
     this.#changed();
   }
@@ -85,6 +86,8 @@ export class Form {
       depth: { ...metres, label: "Depth", value: 1 },
       max_triangles: { log: true, label: "Triangles, at most", min: Math.max(100, limits.triangles[0]), max: limits.triangles[1],
         value: defaults.max_triangles, show: count },
+      best_of: { label: "Best of", min: 1, max: limits.best_of, step: 1, value: defaults.best_of, show: (value) => (value === 1 ? "one try" : `${value} tries`),
+        hint: "Of more tries the soundest is kept; each takes its time" },
       guidance: { label: "Guidance", min: 0, max: 10, step: 0.25, value: defaults.guidance, show: few, hint: "How closely to follow the prompt" },
       temperature: { label: "Temperature", min: 0, max: 1.5, step: 0.05, value: null, auto: "automatic", show: few, hint: "0 always gives the likeliest shape" },
       top_p: { label: "Top-p", min: 0.05, max: 1, step: 0.05, value: defaults.top_p, show: few, hint: "Leaves out unlikely tokens" },
