@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from helicube.engine.metrics import module_bytes
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
 from helicube.kernels.sampling import guide
+from helicube.nn.module_bytes import module_bytes
 from helicube.pipelines.measured import write_measured
 from helicube.pipelines.shape_model import DefaultModel, load_model
 from helicube.pipelines.text_to_shape import TextToShape

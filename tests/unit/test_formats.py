@@ -10,12 +10,12 @@ from safetensors import safe_open
 from tiny import tiny_weights
 
 from helicube.engine.build import prepare, resolve_for
-from helicube.engine.metrics import module_bytes
 from helicube.engine.options import EngineOptions
 from helicube.errors import CheckpointError, DeviceError
 from helicube.models.cube.default import load_default, save_default
 from helicube.models.cube.formats import hold_matrices, is_matrix
 from helicube.nn.linear import QuantizedLinear, module_format
+from helicube.nn.module_bytes import module_bytes
 
 FORMATS = ("float32", "bfloat16", "int8", "int4", "fp8")
 

@@ -12,10 +12,11 @@ from tiny import Words, tiny_weights
 from torch import nn
 
 from helicube.cli.main import cli
-from helicube.engine.metrics import cache_bytes, module_bytes, probe_bandwidth
+from helicube.engine.metrics import cache_bytes, probe_bandwidth
 from helicube.engine.options import EngineOptions
 from helicube.errors import InputError
 from helicube.nn.cache import CacheSpec, LayerSpec
+from helicube.nn.module_bytes import module_bytes
 from helicube.pipelines.profile import Profile, profile_prompt, table
 from helicube.pipelines.shape_model import DefaultModel
 from helicube.pipelines.text_to_shape import TextToShape

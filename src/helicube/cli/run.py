@@ -41,6 +41,12 @@ __all__ = ["command"]
     show_default=True,
     help="Of weights and cache; auto is float32 on a CPU and with --check, bfloat16 on a GPU.",
 )
+@click.option(
+    "--weight-format",
+    default="auto",
+    show_default=True,
+    help="float32, bfloat16, int8 or int4 in compiled kernels, on a CPU; auto is as --dtype, in PyTorch's products.",
+)
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds after which a silent rank ends the run.")
 def command(**options: object) -> None:
     """Continue each of PROMPTS with a language model, on one process or sharded over several.

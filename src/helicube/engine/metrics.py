@@ -6,16 +6,12 @@ import ctypes
 import resource
 import sys
 import time
-from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from helicube.kernels.cpu.library import load
 from helicube.nn.cache import CacheSpec
-from helicube.nn.linear import QuantizedLinear
 
 # Objects side by side where nobody says how many.
 PAYING_SLOTS = 64
@@ -25,24 +21,11 @@ __all__ = [
     "BandwidthProbe",
     "cache_bytes",
     "held_bytes",
-    "module_bytes",
     "peak_bytes",
     "probe_bandwidth",
     "resident_bytes",
     "slots_that_fit",
 ]
-
-
-def module_bytes(modules: Iterable[nn.Module]) -> int:
-    """Bytes of all parameters and buffers, each storage counted once."""
-    unique: dict[int, int] = {}
-    for module in chain.from_iterable(m.modules() for m in modules):
-        if isinstance(module, QuantizedLinear):
-            unique[id(module)] = module.num_bytes
-            continue
-        for t in chain(module.parameters(recurse=False), module.buffers(recurse=False)):
-            unique[t.data_ptr()] = t.numel() * t.element_size()
-    return sum(unique.values())
 
 
 def cache_bytes(spec: CacheSpec, rows: int, num_tokens: int, itemsize: int) -> int:

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from helicube.engine.kv_cache import KVCache
-from helicube.engine.metrics import module_bytes
 from helicube.engine.prefix import Conditioning, PrefixFiller
 from helicube.engine.request import Request
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.nn.cache import CacheSpec
+from helicube.nn.module_bytes import module_bytes
 
 __all__ = ["Conditioning", "CubeRunner", "LogitsRunner", "Runner"]
 

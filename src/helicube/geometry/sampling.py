@@ -145,8 +145,8 @@ def refuse_one_sign(values: NDArray[np.float32]) -> None:
         )
     if low > 0:
         raise EmptyFieldError(
-            f"the object came out without a surface: its field is 0 or less, which is outside, nowhere ({low:.3g} at least); "
-            f"{REMEDY}, or a larger bound"
+            "the object came out without a surface: its field is 0 or less, which is outside, nowhere "
+            f"({low:.3g} at least); {REMEDY}, or a larger bound"
         )
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from helicube.models.llm_config import LlmConfig, whole
 from helicube.nn.gqa import GqaConfig, GroupedQueryAttention
+from helicube.nn.linear import convert, make_linear
 from helicube.nn.mla import MultiHeadLatentAttention
 from helicube.nn.mlp import SwiGLU
 from helicube.nn.moe import MixtureOfExperts, swiglu_cuts
@@ -80,6 +81,8 @@ class LanguageModel(nn.Module):
         self.model = Trunk(config, self.part)
         if not config.tied_embeddings:
             self.lm_head = nn.Linear(config.hidden_size, len(self.part.vocab), bias=False)
+        # The output head of tied embeddings in another format than the embeddings themselves.
+        self.tied_head: nn.Module | None = None
         self._frequencies: dict[torch.device, Tensor] = {}
 
     @property
@@ -101,8 +104,28 @@ class LanguageModel(nn.Module):
 
     def head(self, x_BH: Tensor) -> Tensor:
         """Logits of this part's vocabulary, float32, from the hidden states after the last layer."""
-        weight = self.model.embed_tokens.weight if self.config.tied_embeddings else self.lm_head.weight
-        return F.linear(self.model.norm(x_BH), weight).float()
+        x = self.model.norm(x_BH)
+        if self.tied_head is not None:
+            logits: Tensor = self.tied_head(x)
+        elif self.config.tied_embeddings:
+            logits = F.linear(x, self.model.embed_tokens.weight)
+        else:
+            logits = self.lm_head(x)
+        return logits.float()
+
+    def convert_weights(self, form: str) -> None:
+        """Hold all linear layers and the output head in a format of `nn.quantize`, in place.
+
+        Embeddings, norms, routers and routed experts stay as they are, and so do MLA's products with the latent, which
+        are no linear layers.
+
+        Raises:
+            InputError: there is no such format.
+            CheckpointError: a weight is not finite.
+        """
+        convert(self, form)
+        if self.config.tied_embeddings:
+            self.tied_head = make_linear(self.model.embed_tokens.weight, None, form)
 
     def rotary(self, positions: Tensor, context: int = 0) -> Tensor:
         """Rotary rows (…, f, 2) of positions (…) in a request of at most `context` tokens."""

@@ -20,6 +20,7 @@ from helicube.models.llm import DecoderLayer
 from helicube.models.llm_config import LlmConfig
 from helicube.models.loading import load_part
 from helicube.models.loading_sources import TensorSource
+from helicube.nn.module_bytes import module_bytes
 from helicube.parallel.attend import Attend, Runs, choose_attend
 from helicube.parallel.collectives import Collectives
 from helicube.parallel.exchange import merge_received, send_partials
@@ -42,7 +43,10 @@ class HelixOptions:
     block: int = 16
     # HOP-B: parts of the batch, so that the exchange of one overlaps the attention of the next. 1 is off.
     overlap_parts: int = 1
+    # Of activations, cache and weights.
     dtype: torch.dtype = torch.float32
+    # Format of linear layers; "auto" leaves them in `dtype`. Each rank quantises its own part.
+    weights: str = "auto"
     device: torch.device | str = "cpu"
 
 
@@ -80,6 +84,8 @@ class HelixDecoder:
         self.grid = RankGrid(layout=options.layout, rank=collectives.rank)
         part = part_of(config, options.layout, collectives.rank)
         self.model = load_part(config, source, part, dtype=options.dtype, device=options.device)
+        if options.weights != "auto":
+            self.model.convert_weights(options.weights)
         self.layers = self.model.layers
         placement = RoundRobin(num_shards=options.layout.kvp, block=options.block)
         self.cache = KVShard(
@@ -90,8 +96,8 @@ class HelixDecoder:
             dtype=options.dtype,
             device=options.device,
         )
-        # Bytes of this rank's parameters, and of its routed experts among them.
-        self.weight_bytes = sum(p.nbytes for p in self.model.parameters())
+        # Bytes of this rank's weights, and of its routed experts among them.
+        self.weight_bytes = module_bytes([self.model])
         self._routed_bytes = sum(
             p.nbytes for layer in self.layers for n, p in layer.named_parameters() if ".experts." in n
         )
@@ -103,8 +109,9 @@ class HelixDecoder:
         """
         moe, config = self.config.moe, self.config
         hit = min(1.0, len(sequences) * moe.top_k / moe.num_experts) if moe else 0.0
-        # Of an input embedding of its own, a row per token, which is nothing.
-        idle = 0 if config.tied_embeddings else self.model.model.embed_tokens.weight.nbytes
+        # Of an input embedding that is not the output head too, a row per token, which is nothing.
+        shared = config.tied_embeddings and self.model.tied_head is None
+        idle = 0 if shared else self.model.model.embed_tokens.weight.nbytes
         held = sum(self.cache.held(s.length) for s in sequences)
         return (
             self.weight_bytes - self._routed_bytes * (1 - hit) - idle + held * self.cache.num_bytes / self.cache.slots

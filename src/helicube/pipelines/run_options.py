@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from helicube.errors import InputError, PromptError
+from helicube.nn.quantize import parse_format
 from helicube.specs.layout import HelixLayout
 
 __all__ = ["RunOptions"]
 
 DTYPES = ("auto", "float32", "bfloat16")
+# Those of `nn.quantize` that the CPU's kernels read, which is where they save time.
+WEIGHTS = ("float32", "bfloat16", "int8", "int4")
 # A day.
 MOST_TIMEOUT_S = 86_400
 # Far above any context; a device that never ends is not read for ever.
@@ -60,6 +63,8 @@ class RunOptions:
     hopb: int
     # auto: float32 on a CPU and for a check, bfloat16 on a GPU.
     dtype: str
+    # Format of the linear layers' weights; auto: as `dtype`, in PyTorch's own products.
+    weight_format: str
     # Of a collective, seconds.
     timeout: float
 
@@ -72,8 +77,19 @@ class RunOptions:
             raise InputError(f"dtype {self.dtype!r} is unknown; choose {' or '.join(DTYPES)}")
         if self.check and self.dtype == "bfloat16":
             raise InputError("--check compares in float32, as rounding to bfloat16 may change ids; leave --dtype out")
+        self._check_weights()
         if not 1 <= self.timeout <= MOST_TIMEOUT_S:
             raise InputError(f"timeout={self.timeout} is out of range; choose 1 to {MOST_TIMEOUT_S} seconds")
+
+    def _check_weights(self) -> None:
+        if self.weight_format == "auto":
+            return
+        if parse_format(self.weight_format).name not in WEIGHTS:
+            raise InputError(f"weight format {self.weight_format!r} is for GPUs; choose one of {', '.join(WEIGHTS)}")
+        if self.check:
+            raise InputError(
+                f"--check compares bit by bit what --weight-format {self.weight_format} rounds; leave one of them out"
+            )
 
     def helix_layout(self, num_ranks: int | None) -> HelixLayout:
         """The layout asked for, filled up to the ranks that there are.

@@ -14,7 +14,7 @@ from helicube.engine.faults import device_faults
 from helicube.engine.helix_runner import HelixRunner
 from helicube.engine.sampling import SamplingConfig
 from helicube.engine.text import TextEngine, TextRequest, TextResult
-from helicube.errors import DecodeError
+from helicube.errors import DecodeError, InputError
 from helicube.models.chat import Chat
 from helicube.models.loading_open import OpenModel, open_model
 from helicube.models.loading_sources import WatchedSource
@@ -103,6 +103,7 @@ def _helix_options(
         block=options.block,
         overlap_parts=options.hopb,
         dtype=_dtype(options, device),
+        weights=_weights(options, device),
         device=device,
     )
 
@@ -111,6 +112,20 @@ def _dtype(options: RunOptions, device: torch.device) -> torch.dtype:
     if options.dtype == "auto":
         return torch.float32 if device.type == "cpu" or options.check else torch.bfloat16
     return torch.float32 if options.dtype == "float32" else torch.bfloat16
+
+
+def _weights(options: RunOptions, device: torch.device) -> str:
+    """Format of the linear layers.
+
+    Raises:
+        InputError: one that saves nothing on the device.
+    """
+    if options.weight_format != "auto" and device.type != "cpu":
+        raise InputError(
+            f"--weight-format {options.weight_format} of language models is for CPUs, not {device.type}; choose "
+            "--dtype bfloat16"
+        )
+    return options.weight_format
 
 
 def _runner(options: RunOptions, opened: OpenModel, helix: HelixOptions, pool: Pool | None) -> HelixRunner:

@@ -65,6 +65,12 @@ def idle_ranks(helix: HelixOptions, dealt: Sequence[int]) -> str:
     )
 
 
+def formats(helix: HelixOptions) -> str:
+    """Of activations and cache, and of weights where these have one of their own."""
+    dtype = str(helix.dtype).removeprefix("torch.")
+    return dtype if helix.weights == "auto" else f"{dtype} with {helix.weights} weights"
+
+
 def say_numbers(
     results: Sequence[TextResult],
     requests: Sequence[TextRequest],
@@ -79,7 +85,7 @@ def say_numbers(
         decode_s: seconds of all steps together.
     """
     tokens = sum(len(r.ids) for r in results)
-    shape = f"{helix.layout} on {helix.device}, {str(helix.dtype).removeprefix('torch.')}, torch {torch.__version__}"
+    shape = f"{helix.layout} on {helix.device}, {formats(helix)}, torch {torch.__version__}"
     finish = ", ".join(dict.fromkeys(r.finish for r in results))
     lines = [f"prompt {sum(len(r.ids) for r in requests)} tokens, answer {tokens} tokens ({finish}); {shape}"]
     dealt = tokens_dealt(helix, requests, results)
