@@ -11,6 +11,7 @@ from small import small_pipeline
 
 from helicube.serve.config import Limits, ServeConfig
 from helicube.serve.server import bind, serve
+from helicube.serve.start import write_log
 
 
 def run(*, data_dir: str, port: int, step_s: float, slots: int, limits: Limits, ready: Callable[[str], None]) -> None:
@@ -20,6 +21,7 @@ def run(*, data_dir: str, port: int, step_s: float, slots: int, limits: Limits, 
 
 
 def main() -> None:
+    write_log()
     given = sys.argv[1:]
     data_dir, port, step_s, slots, queue, streams = [*given, *("", "0", "0", "8", "64", "256")[len(given) :]]
     limits = Limits(objects_per_minute=0, requests_per_s=0, queue=int(queue), streams=int(streams))

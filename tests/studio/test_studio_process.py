@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -41,6 +42,10 @@ class Process:
         self.child = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.child.stdout is not None
         self.url = self.child.stdout.readline().strip()
+        # Lines of its log; a pipe that nobody empties would stop it.
+        self.said: list[str] = []
+        self.reader = threading.Thread(target=self.said.extend, args=(self.child.stderr or (),), daemon=True)
+        self.reader.start()
 
     def end(self, sig: signal.Signals) -> int:
         self.child.send_signal(sig)
@@ -164,9 +169,18 @@ def test_half_open_connections_lock_nobody_out(tmp_path: Path) -> None:
         assert answer.startswith(b"HTTP/1.1 400")
         assert b"X-Content-Type-Options: nosniff" in answer
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_request"
+        # Whose library wants more for an upgrade is not told about.
+        upgrade = urllib.request.Request(f"{server.url}healthz", headers={"Upgrade": "websocket"})
+        with urllib.request.urlopen(upgrade, timeout=10) as told:
+            assert told.status == 200
     finally:
         server.child.kill()
         server.child.wait()
+        server.reader.join(10)
+    lines = [line.strip() for line in server.said]
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ \S", line) for line in lines), lines
+    assert re.fullmatch(r".* WARNING 127\.0\.0\.1:\d+ sent what is no HTTP", lines[-1])
+    assert len([line for line in lines if "WARNING" in line]) == 1
 
 
 def test_the_client_generates_saves_cancels_and_reports(server: Process, tmp_path: Path) -> None:

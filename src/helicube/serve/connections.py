@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -11,10 +12,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from helicube.serve.guard import HEADERS
 from helicube.serve.problem import ApiError
 
-__all__ = ["connection_type"]
+__all__ = ["NAMELESS", "connection_type"]
 
 # Seconds for the head of a request, from when the connection opens or its first byte comes.
 HEAD_S = 10.0
+# Of uvicorn, on what is no HTTP: `send_400_response` tells of it with the address.
+NAMELESS = "Invalid HTTP request received."
+
+log = logging.getLogger(__name__)
 
 
 class _Connection(H11Protocol):
@@ -43,6 +48,10 @@ class _Connection(H11Protocol):
     def has_request(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
+    def _should_upgrade(self) -> bool:
+        # Nothing here is upgraded, and who asks may go on as before (RFC 9110, 7.8): no reason for uvicorn's advice.
+        return False
+
     def _watch(self) -> None:
         if self.has_request or self.transport.is_closing():
             self._unwatch()
@@ -66,6 +75,7 @@ class _Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """The answer to what is no HTTP, in the shape of all others: the guard never sees it."""
+        log.warning("%s:%s sent what is no HTTP", *(self.client or ("?", "?")))
         body = json.dumps(ApiError(400, msg).body).encode()
         fields = {
             **HEADERS,

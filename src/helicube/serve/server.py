@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import socket
 import threading
@@ -17,7 +18,7 @@ try:
     import uvicorn
 
     from helicube.serve.app import create_app, guarded
-    from helicube.serve.connections import connection_type
+    from helicube.serve.connections import NAMELESS, connection_type
     from helicube.serve.file_limit import BACKLOG, connections_within
     from helicube.serve.service import Service
     from helicube.serve.store import Store
@@ -98,11 +99,15 @@ def serve(
         InputError: the data directory is in use, or cannot be written.
     """
     service = Service(pipeline, config, store)
+    logging.getLogger("uvicorn.error").addFilter(lambda record: record.getMessage() != NAMELESS)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     settings = uvicorn.Config(
         guarded(create_app(service), service),
+        # What it has to tell goes where the service's own lines go, see `start.write_log`.
+        log_config=None,
         log_level="warning",
+        ws="none",
         access_log=False,
         server_header=False,
         backlog=BACKLOG,

@@ -13,7 +13,7 @@ from helicube.engine.options import EngineOptions, Kernels
 from helicube.errors import InputError
 from helicube.serve.config import Limits, ServeConfig
 
-__all__ = ["StartOptions", "start"]
+__all__ = ["StartOptions", "start", "write_log"]
 
 KEY_VARIABLE = "HELICUBE_API_KEY"
 # Of any number that the command line takes: a million gigabytes, objects a minute.
@@ -101,9 +101,10 @@ def write_log() -> None:
     """Tell on standard error what the service does: jobs, failures and their causes, its end."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log = logging.getLogger("helicube.serve")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
+    for name, level in (("helicube.serve", logging.INFO), ("uvicorn", logging.WARNING)):
+        log = logging.getLogger(name)
+        log.addHandler(handler)
+        log.setLevel(level)
 
 
 def start(options: StartOptions) -> None:
