@@ -60,7 +60,20 @@ class Fuzzer:
         if kind < 0.25:
             return b"[" * c.choice([10, 1000, 60_000])
         asked: dict[str, Any] = {**request(c.randint(0, 40)), "quality": "draft", "max_triangles": 500}
-        names = [*asked, "variants", "box", "size_m", "format", "guidance", "top_p", "pivot", "up", "api_key", "x"]
+        names = [
+            *asked,
+            "variants",
+            "best_of",
+            "box",
+            "size_m",
+            "format",
+            "guidance",
+            "top_p",
+            "pivot",
+            "up",
+            "api_key",
+            "x",
+        ]
         for _ in range(c.randint(0, 3)):
             asked[c.choice(names)] = self.value()
         text = json.dumps(asked)

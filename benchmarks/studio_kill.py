@@ -69,7 +69,7 @@ def end_of(client: helicube.Client, job: str) -> dict[str, Any] | None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder:
-        target = Target(options, Path(folder))
+        target = Target(options, Path(folder), forked=True)
         load = Load(target, (options.clients or [8])[0])
         downtimes = []
         finished_before_last = 0

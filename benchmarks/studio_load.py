@@ -17,6 +17,8 @@ import helicube
 
 # Objects compared with what the command gives: each takes as long as it took to make.
 CHECKED = 24
+# Seconds of the run with one slot, which only says how much sharing steps gains.
+ALONE_S = 30.0
 
 
 class Clients:
@@ -55,14 +57,14 @@ def percentiles(values: list[float]) -> dict[str, float | None]:
     return {"p50": round(cuts[9], 3), "p95": round(cuts[18], 3)}
 
 
-def measure(options: argparse.Namespace, count: int, slots: int) -> dict[str, Any]:
+def measure(options: argparse.Namespace, count: int, slots: int, seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         target = Target(options, Path(folder), slots)
         try:
             # Not measured: the first step and the first mesh allocate.
             helicube.Client(target.url).generate("a warm cup", quality="draft")
             started = time.monotonic()
-            rows = Clients(target, count, options.seconds).rows
+            rows = Clients(target, count, seconds).rows
             elapsed = time.monotonic() - started
             engine = helicube.Client(target.url)._json("GET", "/v1/engine")
             done = [row for row in rows if row[3] is not None]
@@ -87,10 +89,11 @@ def measure(options: argparse.Namespace, count: int, slots: int) -> dict[str, An
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    runs = [measure(options, count, options.slots) for count in options.clients or [1, 8, 32]]
+    seconds = options.seconds
+    runs = [measure(options, count, options.slots, seconds) for count in options.clients or [1, 8, 32]]
     # What joining the running batch gains: the same eight users before an engine with one slot.
-    alone = measure(options, 8, 1)
-    together = next((r for r in runs if r["clients"] == 8), None) or measure(options, 8, options.slots)
+    alone = measure(options, 8, 1, min(seconds, ALONE_S))
+    together = next((r for r in runs if r["clients"] == 8), None) or measure(options, 8, options.slots, seconds)
     gain = together["objects_per_minute"] / max(alone["objects_per_minute"], 1e-9)
     # The steps of the small model last as long as they are told to, however many share one: they show no gain.
     gain = None if options.small else round(gain, 2)

@@ -25,7 +25,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Playwright
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "studio"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--use-gl=angle", "--use-angle=swiftshader",
@@ -142,18 +142,22 @@ def shots(browser: Browser, url: str) -> None:
     save(phone, "phone", whole=True)
 
 
+def chromium(playwright: Playwright) -> Browser:
+    path = os.environ.get("HELICUBE_CHROMIUM") or shutil.which("chromium")
+    if path is None:
+        raise SystemExit("there is no chromium; run: apt-get install chromium, or name one in HELICUBE_CHROMIUM")
+    return playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url", nargs="?", help="of a running service")
     url = parser.parse_args().url
     FOLDER.mkdir(parents=True, exist_ok=True)
-    path = os.environ.get("HELICUBE_CHROMIUM") or shutil.which("chromium")
-    if path is None:
-        raise SystemExit("there is no chromium; run: apt-get install chromium, or name one in HELICUBE_CHROMIUM")
     with contextlib.ExitStack() as stack:
         at = url.rstrip("/") if url else stack.enter_context(service())
         playwright = stack.enter_context(sync_playwright())
-        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        browser = chromium(playwright)
         shots(browser, at)
         browser.close()
 

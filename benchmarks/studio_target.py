@@ -31,10 +31,18 @@ def request(number: int) -> dict[str, Any]:
 
 
 class Target:
-    """`helicube serve` on a free port."""
+    """`helicube serve` on a free port.
 
-    def __init__(self, options: argparse.Namespace, folder: Path, slots: int | None = None) -> None:
+    Args:
+        forked: from a process that has imported everything, so that a start does not wait for PyTorch; of the small
+            model always.
+    """
+
+    def __init__(
+        self, options: argparse.Namespace, folder: Path, slots: int | None = None, *, forked: bool = False
+    ) -> None:
         self.options, self.folder, self.slots = options, folder, slots or options.slots
+        self.forked = forked or options.small
         self.port = 0
         self.start()
 
@@ -47,22 +55,19 @@ class Target:
 
     def start(self) -> None:
         """Start, or start again on the same port, and wait until it answers."""
-        self.url = self._fork() if self.options.small else self._spawn()
+        self.url = self._fork() if self.forked else self._spawn()
         self.port = int(self.url.rstrip("/").rpartition(":")[2])
 
     def _fork(self) -> str:
-        import small_server
+        import studio_forked
 
-        from helicube.serve.config import Limits
-
-        # Forked from a process that has imported everything: what is measured is not the import of PyTorch.
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["small_server"])
+        context.set_forkserver_preload(["studio_forked"])
         mine, theirs = context.Pipe(duplex=False)
-        arguments = {"data_dir": str(self.folder), "port": self.port, "step_s": self.options.step_s,
-                     "slots": self.slots, "ready": theirs.send,
-                     "limits": Limits(objects_per_minute=0, requests_per_s=0, queue=1000)}  # fmt: skip
-        self.process = context.Process(target=small_server.run, kwargs=arguments, daemon=True)
+        arguments = {"small": self.options.small, "weights": self.options.weights, "step_s": self.options.step_s,
+                     "data_dir": str(self.folder), "port": self.port, "slots": self.slots,
+                     "ready": theirs.send}  # fmt: skip
+        self.process = context.Process(target=studio_forked.run, kwargs=arguments, daemon=True)
         self.process.start()
         self.pid = self.process.pid
         if not mine.poll(120):
@@ -84,7 +89,7 @@ class Target:
     def _signal(self, sig: signal.Signals) -> None:
         assert self.pid is not None
         os.kill(self.pid, sig)
-        if self.options.small:
+        if self.forked:
             self.process.join(60)
         else:
             self.child.wait(60)
