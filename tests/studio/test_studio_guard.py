@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import threading
@@ -189,6 +190,9 @@ def test_bodies_have_a_bound(start: Start) -> None:
         (b'{"prompt": "a chair", "variants": 1000}', 422),
         (b'{"prompt": ["a", "b", "c", "d"], "variants": 8}', 422),
         (b'{"prompt": "a chair", "format": "../../etc/passwd"}', 422),
+        (b'{"prompt": "' + b"a" * 1001 + b'"}', 422),
+        (b'{"prompt": ' + json.dumps(["a chair"] * 17).encode() + b"}", 422),
+        (b'{"prompt": "a chair", "size_m": 0}', 422),
         (b'{"prompt": "one two three four five six seven eight nine"}', 422),
         (b"\xff\xfe", 400),
     ],
@@ -358,6 +362,9 @@ def test_metrics_health_and_engine(start: Start) -> None:
     assert 'helicube_objects_total{outcome="cached"} 1.0' in text
     assert "helicube_ttft_seconds_count 1.0" in text
     assert "helicube_queue 0.0" in text
+    assert "helicube_batch 0.0" in text
+    assert "helicube_tpot_seconds_count 1.0" in text
+    assert "helicube_first_preview_seconds_count 1.0" in text
     assert 'helicube_http_answers_total{method="POST",status="200"} 2.0' in text
     engine = client.get("/v1/engine").json()
     assert engine["num_done"] == 1
