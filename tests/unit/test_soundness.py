@@ -9,12 +9,14 @@ import pytest
 from numpy.typing import NDArray
 from tiny import Words, tiny_weights
 
+from helicube.cli.generate import command
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
 from helicube.models.cube.lattice_code import Shape
 from helicube.pipelines import text_to_shape
+from helicube.pipelines.generate_files import GenerateOptions
 from helicube.pipelines.shape_model import DefaultModel
-from helicube.pipelines.soundness import candidate_seed, solid_share
+from helicube.pipelines.soundness import USUAL_CANDIDATES, candidate_seed, solid_share
 from helicube.pipelines.text_to_shape import TextToShape
 
 SMALL = (-0.5, 0.2)
@@ -55,7 +57,7 @@ def test_the_soundest_candidate_is_kept_and_the_earliest_of_equals(
 ) -> None:
     prompts, drawn = ["a chair", "a table"], [SamplingConfig(temperature=1.0, seed=s) for s in (3, 4)]
     every = [
-        [pipeline.decode_many([p], [replace(c, seed=candidate_seed(c.seed, k))])[0].ids for k in range(3)]
+        [pipeline.decode_many([p], [replace(c, seed=candidate_seed(c.seed, k))], best_of=1)[0].ids for k in range(3)]
         for p, c in zip(prompts, drawn, strict=True)
     ]
     shares = iter([0.5, 0.9, 0.9, 0.1, 1.0])
@@ -65,6 +67,17 @@ def test_the_soundest_candidate_is_kept_and_the_earliest_of_equals(
     assert next(shares, None) is None
     assert [one.ids.tolist() for one in found] == [every[0][1].tolist(), every[1][1].tolist()]
     assert [one.seed for one in found] == [3, 4]
+
+
+def test_greedy_requests_have_one_candidate(pipeline: TextToShape, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_to_shape, "solid_share", lambda _: pytest.fail("there is nothing to choose from"))
+    greedy = SamplingConfig(temperature=0)
+    assert len(pipeline.decode_many(["a chair", "a table"], [greedy, greedy], best_of=3)) == 2
+
+
+def test_the_command_draws_the_usual_number() -> None:
+    [option] = [p for p in command.params if p.name == "best_of"]
+    assert option.default == USUAL_CANDIDATES == GenerateOptions(prompts=("a chair",)).best_of
 
 
 def test_a_number_out_of_range_is_told(pipeline: TextToShape) -> None:

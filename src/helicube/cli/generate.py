@@ -21,9 +21,9 @@ __all__ = ["command"]
 @click.option("--variants", default=1, show_default=True, help="Objects per prompt, with seeds counted up.")
 @click.option(
     "--best-of",
-    default=1,
+    default=4,
     show_default=True,
-    help="Candidates drawn for each object, at most 16; the one with the fewest loose pieces is kept.",
+    help="Candidates drawn for each object, at most 16; the first in a single piece is kept. 1 is fastest.",
 )
 @click.option("--guidance", type=float, help="How closely to follow the prompt; 0 is off. Default: by model.")
 @click.option("--temperature", type=float, help="0 takes the likeliest id at each step. Default: by model.")

@@ -27,7 +27,7 @@ from helicube.geometry.export import check_target
 from helicube.geometry.mesh import Mesh
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions
-from helicube.pipelines.soundness import check_candidates
+from helicube.pipelines.soundness import USUAL_CANDIDATES, check_candidates
 from helicube.pipelines.text_to_shape import (
     Decoded,
     Generated,
@@ -54,7 +54,7 @@ class GenerateOptions:
     seed: int = 0
     variants: int = 1
     # Candidates of each object, of which the soundest is kept.
-    best_of: int = 1
+    best_of: int = USUAL_CANDIDATES
     # None: what suits the model.
     guidance: float | None = None
     temperature: float | None = None

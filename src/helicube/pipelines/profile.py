@@ -94,8 +94,8 @@ def profile_prompt(pipeline: TextToShape, prompt: str, *, trace: Path | None = N
     # One step per launch, so that each can be told apart.
     pipeline = TextToShape(pipeline.model, replace(pipeline.options, steps_per_launch=1))
     configs, options = [SamplingConfig()], MeshOptions()
-    pipeline.generate_many([prompt], configs, options=options)
-    timed = pipeline.generate_many([prompt], configs, options=options)[0]
+    pipeline.generate_many([prompt], configs, best_of=1, options=options)
+    timed = pipeline.generate_many([prompt], configs, best_of=1, options=options)[0]
     device = pipeline.model.decoder.device
     activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device.type == "cuda" else [])
     engine = pipeline.engine(1, guided=True)
@@ -111,7 +111,7 @@ def profile_prompt(pipeline: TextToShape, prompt: str, *, trace: Path | None = N
     # The pipeline was made here, so nobody else steps this engine.
     engine.around_step = marked
     with profile(activities=activities) as profiler:
-        pipeline.generate_many([prompt], configs, options=options)
+        pipeline.generate_many([prompt], configs, best_of=1, options=options)
     if trace is not None:
         with whole_file(trace) as passing:
             profiler.export_chrome_trace(str(passing))

@@ -17,8 +17,9 @@ __all__ = ["USUAL_CANDIDATES", "candidate_seed", "check_candidates", "solid_shar
 CELLS = 64
 # 2^64 over the golden ratio: seeds of neighbouring requests share no candidates.
 STRIDE = 0x9E3779B97F4A7C15
-# Of one object, where nothing is said of it and at most.
-USUAL_CANDIDATES, MAX_CANDIDATES = 1, 16
+# Of one object: where nothing is said of it (docs/log.md: 76 % of objects are sound with one, 87 % with four), and at
+# most.
+USUAL_CANDIDATES, MAX_CANDIDATES = 4, 16
 
 
 def check_candidates(best_of: int) -> None:

@@ -175,14 +175,14 @@ class TextToShape:
         Args:
             prompts, sampling: one of each per object.
             best_of: candidates drawn for each object, side by side; the one that hangs together best is kept, the first
-                with the request's own seed unless another is sounder. Of greedy requests all are the same.
+                with the request's own seed unless another is sounder. Greedy ones are all the same: one is drawn then.
             on_step: called with (tokens done, tokens in all), of all candidates together.
 
         Raises:
             PromptError: a prompt is empty, too long, or holds no word that the model knows.
         """
         check_candidates(best_of)
-        if best_of == 1:
+        if best_of == 1 or all(one.temperature == 0 for one in sampling):
             return self._decode(prompts, sampling, box, on_step)
         drawn = [replace(one, seed=candidate_seed(one.seed, k)) for one in sampling for k in range(best_of)]
         decoded = self._decode([prompt for prompt in prompts for _ in range(best_of)], drawn, box, on_step)
