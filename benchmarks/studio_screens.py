@@ -1,4 +1,4 @@
-"""Pictures of the studio for docs/studio, of a running service: python benchmarks/studio_screens.py [URL].
+"""Pictures of the studio for docs/studio, of a running service: python benchmarks/studio_screens.py [URL] [--folder F].
 
 Without a URL it starts `helicube serve` with the bundled model, on a folder of its own. Needs Chromium and playwright.
 """
@@ -83,13 +83,13 @@ def generate(page: Page, prompt: str, variants: int = 1) -> None:
     page.locator(".cell[data-level=final]").nth(variants - 1).wait_for()
 
 
-def save(page: Page, name: str, *, whole: bool = False, settle_ms: int = 600) -> None:
+def save(page: Page, folder: Path, name: str, *, whole: bool = False, settle_ms: int = 600) -> None:
     """A picture of few colours, which keeps it small."""
     pictures_loaded = "[...document.querySelectorAll('.thumb img')].slice(0, 8).every(image => image.naturalWidth > 0)"
     while settle_ms and not page.evaluate(pictures_loaded):
         page.wait_for_timeout(100)
     page.wait_for_timeout(settle_ms)
-    path = FOLDER / f"{name}.png"
+    path = folder / f"{name}.png"
     full = Image.open(io.BytesIO(page.screenshot(full_page=whole))).convert("RGB")
     # Some places for rare colours, such as that of a small green light.
     rare = palette(full, 16, Image.Quantize.MAXCOVERAGE)
@@ -108,38 +108,38 @@ def palette(image: Image.Image, colors: int, method: Image.Quantize) -> list[int
     return found[: 3 * colors]
 
 
-def shots(browser: Browser, url: str) -> None:
+def shots(browser: Browser, url: str, folder: Path) -> None:
     page = open_page(browser, url, DESKTOP, "light")
-    save(page, "start")
+    save(page, folder, "start")
     for prompt in PROMPTS:
         generate(page, prompt)
     generate(page, "a red wooden chair")
-    save(page, "create-light")
+    save(page, folder, "create-light")
     generate(page, "a house", variants=4)
-    save(page, "variants")
+    save(page, folder, "variants")
     page.fill("#seed", str(int(time.time()) % 100_000))
     page.fill("#prompt", "a castle")
     page.press("#prompt", "Enter")
     page.wait_for_selector("#progress:not([hidden])")
-    save(page, "progress", settle_ms=0)
+    save(page, folder, "progress", settle_ms=0)
     page.wait_for_selector("#result:not([hidden])")
     page.fill("#prompt", "")
     page.press("#prompt", "Enter")
-    save(page, "error")
+    save(page, folder, "error")
     page.click("#tab-planner")
     page.frame_locator("#plan-frame").locator("#chart circle").first.wait_for()
-    save(page, "planner")
+    save(page, folder, "planner")
     dark = open_page(browser, url, DESKTOP, "dark")
     generate(dark, "a blue sofa")
-    save(dark, "create-dark")
+    save(dark, folder, "create-dark")
     dark.click("[data-tool=wire]")
-    save(dark, "wireframe-dark")
+    save(dark, folder, "wireframe-dark")
     dark.click("#tab-engine")
     dark.wait_for_selector(".chart .curve", state="attached")
-    save(dark, "engine-dark")
+    save(dark, folder, "engine-dark")
     phone = open_page(browser, url, PHONE, "light", device_scale_factor=2, is_mobile=True, has_touch=True)
     generate(phone, "a park bench")
-    save(phone, "phone", whole=True)
+    save(phone, folder, "phone", whole=True)
 
 
 def chromium(playwright: Playwright) -> Browser:
@@ -152,13 +152,14 @@ def chromium(playwright: Playwright) -> Browser:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url", nargs="?", help="of a running service")
-    url = parser.parse_args().url
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        at = url.rstrip("/") if url else stack.enter_context(service())
+        at = options.url.rstrip("/") if options.url else stack.enter_context(service())
         playwright = stack.enter_context(sync_playwright())
         browser = chromium(playwright)
-        shots(browser, at)
+        shots(browser, at, options.folder)
         browser.close()
 
 
