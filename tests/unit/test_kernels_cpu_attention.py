@@ -33,21 +33,25 @@ def rand(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tens
     return torch.randn(shape, generator=generator).to(dtype)
 
 
+def cached(*shape: int, seed: int, dtype: torch.dtype) -> Tensor:
+    """Keys or values as a cache of that type holds them."""
+    x = rand(*shape, seed=seed)
+    return twins.round_slots(x) if dtype == torch.int8 else x.to(dtype)
+
+
 def assert_near(got: Tensor, want: Tensor) -> None:
     # Sums of up to 1,500 terms of size 1 in float32, and exp to about 1 ulp.
     torch.testing.assert_close(got, want, rtol=1e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_equal_to_its_twin(target: str, size: tuple[int, ...], dtype: torch.dtype) -> None:
     rows, heads, kv_heads, slots, d, v = size
     q = rand(rows, heads, d) * 3
-    keys, values = (
-        rand(rows, kv_heads, slots, d, seed=1, dtype=dtype),
-        rand(rows, kv_heads, slots, v, seed=2, dtype=dtype),
-    )
+    keys = cached(rows, kv_heads, slots, d, seed=1, dtype=dtype)
+    values = cached(rows, kv_heads, slots, v, seed=2, dtype=dtype)
     for lengths in (None, torch.tensor([slots, 0, slots // 2][:rows])):
         o, lse = attention.attend_one(library(target), q, keys, values, lengths_B=lengths)
         want_o, want_lse = twins.attend_one(q, keys, values, lengths)
@@ -82,9 +86,9 @@ def test_parts_merge_to_the_whole() -> None:
     assert_near(lse, whole_lse)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
 def test_a_row_depends_neither_on_its_neighbours_nor_on_the_threads(dtype: torch.dtype) -> None:
-    q, k, v = rand(9, 4, 64), rand(9, 2, 1200, 64, seed=1, dtype=dtype), rand(9, 2, 1200, 64, seed=2, dtype=dtype)
+    q, k, v = rand(9, 4, 64), cached(9, 2, 1200, 64, seed=1, dtype=dtype), cached(9, 2, 1200, 64, seed=2, dtype=dtype)
     lengths = torch.tensor([1200, 1, 0, 600, 511, 512, 513, 1024, 1199])
     threads = torch.get_num_threads()
     try:
@@ -151,15 +155,13 @@ def token_case(
         positions=torch.arange(rows) * 7 + 3,
         prefix=5,
     )
-    keys, values = (
-        rand(rows + 2, kv_heads, 60, d, seed=7, dtype=dtype),
-        rand(rows + 2, kv_heads, 60, d, seed=8, dtype=dtype),
-    )
+    keys = cached(rows + 2, kv_heads, 60, d, seed=7, dtype=dtype)
+    values = cached(rows + 2, kv_heads, 60, d, seed=8, dtype=dtype)
     projections = rand(rows, heads * d), rand(rows, kv_heads * d, seed=1), rand(rows, kv_heads * d, seed=2)
     return projections, token, (keys, values)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
 @pytest.mark.parametrize("rotary", ["pairs", "halves", "none"])
 @pytest.mark.parametrize("shape", [(1, 4, 4, 64), (3, 6, 2, 24), (2, 12, 12, 128)])
 def test_a_new_token(shape: tuple[int, int, int, int], rotary: str, dtype: torch.dtype) -> None:
@@ -169,14 +171,28 @@ def test_a_new_token(shape: tuple[int, int, int, int], rotary: str, dtype: torch
     want_cache = tuple(t.clone() for t in cache)
     q = twins.store_token(projections, token, (want_cache[0], want_cache[1]))
     o = attention.attend_token(library(), projections, token, cache)
-    # bf16 may round to the neighbour where norm and rotation differ in the last bit.
-    rtol = 1e-5 if dtype == torch.float32 else 2.0**-7
+    # bf16 and int8 may round to the neighbour where norm and rotation differ in the last bit.
+    rtol, atol = {torch.float32: (1e-5, 1e-5), torch.bfloat16: (2.0**-7, 1e-5), torch.int8: (1e-5, 4 / 127)}[dtype]
     for got, want in zip(cache, want_cache, strict=True):
-        torch.testing.assert_close(got, want, rtol=rtol, atol=1e-5)
+        torch.testing.assert_close(attention.widen_slots(got), attention.widen_slots(want), rtol=rtol, atol=atol)
     torch.testing.assert_close(projections[0].view_as(q), q, rtol=1e-5, atol=1e-5)
     lengths = token.positions + token.prefix + 1
     want, _ = twins.attend_one(q, cache[0][2:], cache[1][2:], lengths)
     assert_near(o.view_as(want), want)
+
+
+@pytest.mark.parametrize("size", [1, 24, 64, 100])
+def test_rounding_to_int8_keeps_within_half_a_step(size: int) -> None:
+    x = rand(2, 3, 7, size)
+    x[0, 0, 0], x[1, 1, 1, 0] = 0, torch.nan
+    slots = twins.round_slots(x)
+    assert slots.shape == (2, 3, 7, size + attention.SCALE_BYTES)
+    back = attention.widen_slots(slots)
+    assert bool(back[1, 1, 1].isnan().all()), "a number that is none reaches whoever attends to it"
+    x, back = x.nan_to_num(0), back.nan_to_num(0)
+    x[1, 1, 1] = 0
+    # Half a step, and the rounding of the scale.
+    assert bool(((back - x).abs() <= x.abs().amax(dim=-1, keepdim=True) * (0.5 / 127 + 1e-6)).all())
 
 
 def test_storing_alone_leaves_what_attending_leaves() -> None:

@@ -98,8 +98,8 @@ def make_engine(
 
 
 def _native_cache(library: Library, stored: str, spec: CacheSpec, rows: int) -> KVCache:
-    # float32 weights promise the ids of the plain path; other formats round far more than keys in bf16 do.
-    dtype = torch.float32 if stored == "float32" else torch.bfloat16
+    # float32 weights promise the ids of the plain path; other formats round more than such keys do.
+    dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}.get(stored, torch.int8)
     return KVCache(spec, rows, dtype=dtype, zeros=library.memory.zeros)
 
 

@@ -88,8 +88,8 @@ class Engine:
         Args:
             num_slots: slots in use, each of which holds `num_tokens` ids.
         """
-        rows, itemsize = num_slots * self.runner.copies, self.cache.keys[0].element_size()
-        return self.runner.weight_bytes, cache_bytes(self.cache.spec, rows, num_tokens, itemsize)
+        channels = cache_bytes(self.cache.spec, num_slots * self.runner.copies, num_tokens, itemsize=1)
+        return self.runner.weight_bytes, int(channels * self.cache.slot_bytes)
 
     @property
     def has_room(self) -> bool:

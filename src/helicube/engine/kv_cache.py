@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from helicube.kernels.cpu.attention import SCALE_BYTES
+from helicube.kernels.cpu.twins import round_slots
 from helicube.nn.cache import CacheSpec, LayerCache
 
 __all__ = ["KVCache"]
@@ -20,6 +22,7 @@ class KVCache:
 
     Args:
         rows: R, sequences decoded side by side.
+        dtype: float32 or bfloat16; int8, with a scale in each slot (kernels/cpu/attention), for CPU kernels alone.
         zeros: makes a buffer, where not PyTorch's allocator does.
     """
 
@@ -36,8 +39,9 @@ class KVCache:
         self.keys: list[Tensor] = []
         self.values: list[Tensor] = []
         for layer in spec.layers:
-            # (R, H, S + max_tokens, d)
-            shape = (rows, layer.num_heads, layer.num_prefix + spec.max_tokens, layer.head_dim)
+            # (R, H, S + max_tokens, d), or d + 4
+            width = layer.head_dim + (SCALE_BYTES if dtype == torch.int8 else 0)
+            shape = (rows, layer.num_heads, layer.num_prefix + spec.max_tokens, width)
             for buffers in (self.keys, self.values):
                 buffers.append(zeros(shape, dtype) if zeros else torch.zeros(shape, device=device, dtype=dtype))
 
@@ -47,8 +51,14 @@ class KVCache:
             num_rows, _, length, _ = k.shape
             num_prefix = self.spec.layers[i].num_prefix
             assert length == num_prefix, f"layer {i}: {length} conditioning tokens, the cache has {num_prefix}"
-            self.keys[i][row : row + num_rows, :, :num_prefix].copy_(k)
-            self.values[i][row : row + num_rows, :, :num_prefix].copy_(v)
+            for buffer, x in ((self.keys[i], k), (self.values[i], v)):
+                held = round_slots(x) if buffer.dtype == torch.int8 else x
+                buffer[row : row + num_rows, :, :num_prefix].copy_(held)
+
+    @property
+    def slot_bytes(self) -> float:
+        """Bytes of a key or value per channel, its share of a scale included."""
+        return self.keys[0].element_size() * self.keys[0].shape[3] / self.spec.layers[0].head_dim
 
     def clear(self, row: int, num_rows: int) -> None:
         """Forget what these rows hold."""
@@ -65,6 +75,7 @@ class KVCache:
     def layers(self, lengths: Sequence[int], num_new: int = 1, first_row: int = 0) -> list[LayerCache]:
         """Writers for the next tokens of rows first_row, first_row + 1, … which hold `lengths` tokens."""
         longest = max(lengths) + num_new
+        assert self.keys[0].dtype != torch.int8, "PyTorch's attention does not read int8"
         assert longest <= self.spec.max_tokens, f"{longest} tokens exceed the cache's {self.spec.max_tokens}"
         rows = slice(first_row, first_row + len(lengths))
         if min(lengths) == max(lengths):

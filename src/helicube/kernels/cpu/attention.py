@@ -1,7 +1,8 @@
 """One-query attention over a cache: the native kernels' interface for tensors.
 
 B rows, H query heads, K key-value heads, M slots, d key size, v value size. Everything is computed in float32; the
-cache may be float32 or bf16.
+cache may be float32, bf16 or int8. A slot of int8 holds numbers from −127 to 127 and, in 4 bytes after them, their
+float32 scale: its tensor is 4 longer than the key or value (`twins.round_slots`, `widen_slots`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,22 @@ from torch import Tensor
 from helicube.kernels.cpu.library import Library
 from helicube.kernels.cpu.products import TYPES, rows_record
 
-__all__ = ["NewToken", "Projections", "attend_one", "attend_token", "cache_record", "is_index", "store_token"]
+__all__ = [
+    "SCALE_BYTES",
+    "NewToken",
+    "Projections",
+    "attend_one",
+    "attend_token",
+    "cache_record",
+    "channels",
+    "is_index",
+    "store_token",
+    "widen_slots",
+]
+
+SCALE_BYTES: Final = 4
+# native/types.h, Cache.
+CACHE_TYPES: Final = TYPES | {torch.int8: 2}
 
 # native/types.h, Attention and NewToken.
 ATTENTION: Final = struct.Struct("=3q3qq5q5qqqqqqqqqd")
@@ -70,7 +86,8 @@ def attend_one(
         a row without keys.
     """
     rows, heads, size = q_BHd.shape
-    num_slots, value_size = k_BKMd.shape[2], v_BKMv.shape[3]
+    num_slots, value_size = k_BKMd.shape[2], channels(v_BKMv)
+    assert channels(k_BKMd) == size, f"queries of {size} channels, keys of {channels(k_BKMd)}"
     assert lengths_B is None or is_index(lengths_B, rows), "lengths are contiguous int64, one per row"
     o = q_BHd.new_empty(rows, heads, value_size)
     lse = torch.empty(rows, heads)
@@ -102,7 +119,7 @@ def attend_token(library: Library, projections: Projections, token: NewToken, ca
         (B, H·v) float32.
     """
     q, (keys, values) = projections[0], cache
-    o = q.new_empty((len(q), q.shape[1] // keys.shape[3] * values.shape[3]))
+    o = q.new_empty((len(q), q.shape[1] // channels(keys) * channels(values)))
     _token_call(library, projections, token, cache, o)
     return o
 
@@ -117,7 +134,7 @@ def _token_call(
 ) -> None:
     q, k, v = projections
     keys, values = cache
-    rows, size, value_size = len(q), keys.shape[3], values.shape[3]
+    rows, size, value_size = len(q), channels(keys), channels(values)
     for t in projections:
         assert t.dtype == torch.float32, "projections are float32"
         assert t.stride(1) == 1, "projections have contiguous rows"
@@ -144,6 +161,21 @@ def _token_call(
     library.new_token(new, attention, torch.get_num_threads())
 
 
+def channels(cache: Tensor) -> int:
+    """Size of the keys or values in a cache."""
+    return cache.shape[3] - (SCALE_BYTES if cache.dtype == torch.int8 else 0)
+
+
+def widen_slots(cache: Tensor) -> Tensor:
+    """Keys or values of a cache in float32, (B, K, M, d)."""
+    if cache.dtype != torch.int8:
+        return cache.float()
+    size = channels(cache)
+    # A copy: the four bytes need not lie at a multiple of four.
+    scale = cache[..., size:].clone(memory_format=torch.contiguous_format).view(torch.float32)
+    return cache[..., :size].float() * scale
+
+
 def is_index(t: Tensor, rows: int) -> bool:
     """Whether the native side can read it as one number per row."""
     return t.dtype == torch.int64 and t.is_contiguous() and len(t) == rows
@@ -152,7 +184,7 @@ def is_index(t: Tensor, rows: int) -> bool:
 def cache_record(t: Tensor) -> tuple[int, int, int, int, int]:
     """native/types.h, Cache."""
     assert t.stride(3) == 1 or t.shape[3] == 1, "the last axis of the cache is contiguous"
-    return (t.data_ptr(), t.stride(0), t.stride(1), t.stride(2), TYPES[t.dtype])
+    return (t.data_ptr(), t.stride(0), t.stride(1), t.stride(2), CACHE_TYPES[t.dtype])
 
 
 def _address(t: Tensor | None) -> int:

@@ -16,7 +16,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from helicube.kernels.cpu.attention import ROTARY, NewToken, attend_token, cache_record, is_index
+from helicube.kernels.cpu.attention import ROTARY, NewToken, attend_token, cache_record, channels, is_index
 from helicube.kernels.cpu.library import Library
 from helicube.kernels.cpu.matrix import PackedMatrix
 from helicube.kernels.cpu.products import Norm, gate_up, linear, linear_group, linear_range, rows_record
@@ -106,14 +106,15 @@ class DecodeStack:
         """Use a cache from now on.
 
         Args:
-            keys, values: per layer (rows, K, slots, d), float32 or bf16; best in `library.memory`.
+            keys, values: per layer (rows, K, slots, d), float32 or bf16, or int8 (see `kernels.cpu.attention`); best in
+                `library.memory`.
             prefixes: per layer the slot of position 0.
         """
         assert len(keys) == len(values) == len(prefixes) == len(self.layers), "one cache per layer"
         c = self.config
         for k, v in zip(keys, values, strict=True):
             assert k.shape == v.shape, "keys and values have one shape"
-            assert k.shape[1::2] == (c.num_kv_heads, c.head_dim), f"the cache is {tuple(k.shape)}"
+            assert (k.shape[1], channels(k)) == (c.num_kv_heads, c.head_dim), f"the cache is {tuple(k.shape)}"
         parts = zip(self.layers, keys, values, prefixes, strict=True)
         self._records = ctypes.create_string_buffer(b"".join(_layer_record(*part) for part in parts))
         self._cache, self._prefixes = (list(keys), list(values)), list(prefixes)

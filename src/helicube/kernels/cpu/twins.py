@@ -9,9 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from helicube.kernels.cpu.attention import NewToken, Projections
+from helicube.kernels.cpu.attention import NewToken, Projections, channels, widen_slots
 
-__all__ = ["attend_one", "linear_float", "linear_quantised", "round_activations", "store_token"]
+__all__ = ["attend_one", "linear_float", "linear_quantised", "round_activations", "round_slots", "store_token"]
+
+# A query is rounded to int8, like the keys of an int8 cache, where its size is a multiple of this.
+QUERY_STEP = 64
 
 
 def linear_float(x_RK: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None) -> Tensor:
@@ -33,6 +36,13 @@ def round_activations(x_RK: Tensor, group: int) -> tuple[Tensor, Tensor]:
     inverse = torch.where(finite & (amax > 1e-30), torch.full_like(amax, 127.0) / amax, 0.0)
     q = (torch.where(finite[..., None], grouped, 0.0) * inverse[..., None]).round()
     return q, torch.where(finite, amax / 127.0, torch.nan)
+
+
+def round_slots(x: Tensor) -> Tensor:
+    """Keys or values (…, d) as an int8 cache holds them, (…, d + 4): numbers, then the bytes of their scale."""
+    q_R1d, scale_R1 = round_activations(x.reshape(-1, x.shape[-1]), x.shape[-1])
+    slots = torch.cat([q_R1d[:, 0].to(torch.int8), scale_R1.contiguous().view(torch.int8)], dim=1)
+    return slots.view(*x.shape[:-1], slots.shape[1])
 
 
 def linear_quantised(
@@ -63,9 +73,13 @@ def attend_one(
 ) -> tuple[Tensor, Tensor]:
     """Output (B, H, v) and natural-log LSE (B, H) of one query per row, float32; (0, −∞) for a row without keys."""
     groups = q_BHd.shape[1] // k_BKMd.shape[1]
-    k, v = (t.float().repeat_interleave(groups, dim=1) for t in (k_BKMd, v_BKMv))
+    k, v = (widen_slots(t).repeat_interleave(groups, dim=1) for t in (k_BKMd, v_BKMv))
     scale = q_BHd.shape[-1] ** -0.5 if scale is None else scale
-    scores = torch.einsum("bhd,bhmd->bhm", q_BHd.float() * scale, k)
+    q = q_BHd.float() * scale
+    if k_BKMd.dtype == torch.int8 and q.shape[2] % QUERY_STEP == 0:
+        numbers, steps = round_activations(q.flatten(0, 1), q.shape[2])
+        q = (numbers * steps[..., None]).view(q.shape)
+    scores = torch.einsum("bhd,bhmd->bhm", q, k)
     if lengths_B is not None:
         hidden = torch.arange(k.shape[2]) >= lengths_B[:, None]
         scores = scores.masked_fill(hidden[:, None], -torch.inf)
@@ -79,14 +93,15 @@ def attend_one(
 def store_token(projections: Projections, token: NewToken, cache: tuple[Tensor, Tensor]) -> Tensor:
     """Rotated queries (B, H, d); keys and values of the new token go to the cache."""
     (q, k, v), (keys, values) = projections, cache
-    size = keys.shape[3]
+    size = channels(keys)
     rows = torch.arange(len(q)) if token.cache_rows is None else token.cache_rows
     table = token.table[token.positions][:, None]
     q = _rotate(_rms(_heads(q, size), token.q_norm, token.norm_eps), table, token.rotary)
     k = _rotate(_rms(_heads(k, size), token.k_norm, token.norm_eps), table, token.rotary)
     slots = token.prefix + token.positions
-    keys[rows, :, slots] = k.to(keys.dtype)
-    values[rows, :, slots] = _heads(v, values.shape[3]).to(values.dtype)
+    v = _heads(v, channels(values))
+    keys[rows, :, slots] = round_slots(k) if keys.dtype == torch.int8 else k.to(keys.dtype)
+    values[rows, :, slots] = round_slots(v) if values.dtype == torch.int8 else v.to(values.dtype)
     return q
 
 

@@ -7,7 +7,7 @@
 namespace hk {
 
 // The largest batch of rows that pass a block of weights together: their sums stay in the L2 cache.
-constexpr int64_t MAX_BATCH = 96;
+constexpr int64_t MAX_BATCH = 128;
 
 static Rows from_row(Rows rows, int64_t row) {
     if (rows.data) rows.data += row * rows.stride * (rows.format == FLOAT32 ? 4 : 2);
@@ -83,7 +83,7 @@ static bool run_decode(Team& team, Step step, const Sampler& s, int64_t count) {
         Active a(step, s, lists);
         if (!a.sound) return false;
         if (a.num == 0) return true;
-        int64_t width = a.high - a.low, stride = round_up(width, LANES);
+        int64_t width = a.high - a.low, stride = StepBuffers::spread(width);
         float* logits = (float*)memory.get(a.num * s.copies * stride * 4);
         step.rows = a.num * s.copies;
         step.ids = a.ids, step.positions = a.positions, step.cache_rows = a.cache_rows;

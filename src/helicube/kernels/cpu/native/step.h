@@ -19,12 +19,31 @@ static void rotate(float* x, const float* table, int64_t size, int64_t rotary) {
     }
 }
 
+// Numbers rounded to int8, and their scale after them.
+static void write_rounded(char* to, const float* x, int64_t n) {
+    static thread_local Arena arena;
+    int64_t padded = round_up(n, 16);
+    float scale;
+    int32_t sum;
+    if (padded == n) {
+        quantise_group(x, n, (int8_t*)to, &scale, &sum);
+    } else {
+        float* copy = (float*)arena.get(padded * 5);
+        std::memset(copy + n, 0, (padded - n) * 4);
+        std::memcpy(copy, x, n * 4);
+        quantise_group(copy, padded, (int8_t*)(copy + padded), &scale, &sum);
+        std::memcpy(to, copy + padded, n);
+    }
+    std::memcpy(to + n, &scale, 4);
+}
+
 static void write_slot(const Cache& c, int64_t row, int64_t head, int64_t at, const float* x, int64_t n) {
     char* to = (char*)Slots(c, row, head, at, 1, n).first;
     if (c.format == FLOAT32) {
         std::memcpy(to, x, n * 4);
         return;
     }
+    if (c.format == INT8) return write_rounded(to, x, n);
     for (int64_t i = 0; i < n; i++) ((uint16_t*)to)[i] = narrow(x[i]);
 }
 
@@ -80,60 +99,70 @@ static void add_matrix(Product& p, const Matrix& m, Rows y) {
 }
 
 // Intermediate values of a step: x and what is attended (rows, width), queries, keys and values, and the FFN's middle.
+// Rows lie a cache line further apart than they are long: a power of two would bring a column's rows into one set of the L1
+// cache.
 struct StepBuffers {
-    float *x, *attended, *qkv, *middle;
-    int64_t qkv_width;
+    Rows x, attended, qkv, middle;
+
+    static int64_t spread(int64_t n) { return round_up(n, LANES) + 16; }
+
+    StepBuffers(const Step& s, Arena& arena) {
+        int64_t queries = s.heads * s.head_dim;
+        int64_t widths[] = {s.width, queries, queries + 2 * s.kv_heads * s.head_dim, s.hidden};
+        Rows* rows[] = {&x, &attended, &qkv, &middle};
+        int64_t total = 0;
+        for (int64_t width : widths) total += s.rows * spread(width);
+        float* at = (float*)arena.get(total * 4);
+        for (int i = 0; i < 4; at += s.rows * spread(widths[i]), i++) *rows[i] = float_rows(at, spread(widths[i]));
+    }
+
+    static Rows from_column(const Rows& rows, int64_t column) { return {rows.data + column * 4, rows.stride, rows.format}; }
 };
 
 static void run_attention_layer(Team& team, const Step& s, const Layer& layer, const StepBuffers& b) {
-    Product qkv = product_of(s.rows, float_rows(b.x, s.width));
+    Product qkv = product_of(s.rows, b.x);
     qkv.norm = LAYER_NORM, qkv.eps = s.norm_eps;
     for (int64_t i = 0, column = 0; i < layer.num_qkv; column += layer.qkv[i].n, i++)
-        add_matrix(qkv, layer.qkv[i], float_rows(b.qkv + column, b.qkv_width));
+        add_matrix(qkv, layer.qkv[i], StepBuffers::from_column(b.qkv, column));
     run_product(team, qkv);
 
     int64_t queries = s.heads * s.head_dim, keys = s.kv_heads * s.head_dim;
     NewToken t = {};
-    t.q = float_rows(b.qkv, b.qkv_width), t.k = float_rows(b.qkv + queries, b.qkv_width);
-    t.v = float_rows(b.qkv + queries + keys, b.qkv_width);
+    t.q = b.qkv, t.k = StepBuffers::from_column(b.qkv, queries);
+    t.v = StepBuffers::from_column(b.qkv, queries + keys);
     t.q_norm = layer.q_norm, t.k_norm = layer.k_norm, t.norm_eps = s.qk_eps;
     t.rotary = s.rotary, t.table = s.table, t.positions = s.positions;
     t.cache_rows = s.cache_rows, t.prefix = layer.prefix;
     Attention a = {};
-    a.q = t.q, a.o = float_rows(b.attended, queries);
+    a.q = t.q, a.o = b.attended;
     a.keys = layer.keys, a.values = layer.values;
     a.rows = s.rows, a.heads = s.heads, a.kv_heads = s.kv_heads;
     a.key_size = a.value_size = s.head_dim, a.scale = s.scale;
     run_new_token(team, t, a);
 
     Product proj = product_of(s.rows, a.o);
-    add_matrix(proj, layer.proj, float_rows(b.x, s.width));
+    add_matrix(proj, layer.proj, b.x);
     proj.residual = proj.y[0];
     run_product(team, proj);
 }
 
 static void run_ffn_layer(Team& team, const Step& s, const Layer& layer, const StepBuffers& b) {
-    Product gate = product_of(s.rows, float_rows(b.x, s.width));
+    Product gate = product_of(s.rows, b.x);
     gate.norm = LAYER_NORM, gate.eps = s.norm_eps, gate.gated = 1;
-    add_matrix(gate, layer.gate, float_rows(b.middle, s.hidden));
+    add_matrix(gate, layer.gate, b.middle);
     add_matrix(gate, layer.up, gate.y[0]);
     run_product(team, gate);
     Product down = product_of(s.rows, gate.y[0]);
-    add_matrix(down, layer.down, float_rows(b.x, s.width));
+    add_matrix(down, layer.down, b.x);
     down.residual = down.y[0];
     run_product(team, down);
 }
 
 static void run_step(Team& team, const Step& s) {
     static thread_local Arena arena;
-    int64_t queries = s.heads * s.head_dim;
-    StepBuffers b;
-    b.qkv_width = queries + 2 * s.kv_heads * s.head_dim;
-    b.x = (float*)arena.get(s.rows * (s.width + queries + b.qkv_width + s.hidden) * 4);
-    b.attended = b.x + s.rows * s.width, b.qkv = b.attended + s.rows * queries;
-    b.middle = b.qkv + s.rows * b.qkv_width;
+    StepBuffers b(s, arena);
     for (int64_t row = 0; row < s.rows; row++) {
-        float* x = b.x + row * s.width;
+        float* x = (float*)b.x.data + row * b.x.stride;
         read_row(s.embedding, s.ids[row], s.width, x);
         const float* added = s.added ? s.added + s.positions[row] * s.width : nullptr;
         for (int64_t i = 0; added && i < s.width; i++) x[i] += added[i];
@@ -142,7 +171,7 @@ static void run_step(Team& team, const Step& s) {
         run_attention_layer(team, s, s.layers[i], b);
         run_ffn_layer(team, s, s.layers[i], b);
     }
-    Product head = product_of(s.rows, float_rows(b.x, s.width));
+    Product head = product_of(s.rows, b.x);
     head.norm = LAYER_NORM, head.eps = s.norm_eps;
     add_matrix(head, *s.head, s.logits);
     head.low[0] = s.low, head.high[0] = s.high;

@@ -53,7 +53,8 @@ struct Product {
     int64_t gated;
 };
 
-// Keys or values: (B, H, M, size), each row of the last axis contiguous.
+// Keys or values: (B, H, M, size), each row of the last axis contiguous. int8: x ≈ scale · q, and 4 bytes more per slot
+// that hold its scale, a float32.
 struct Cache {
     char* data;
     int64_t batch_stride, head_stride, slot_stride;  // elements

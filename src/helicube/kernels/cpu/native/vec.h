@@ -256,7 +256,8 @@ static inline float max_of_numbers(vf x) {
 #else
 #define HK_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, vi{__VA_ARGS__})
 #endif
-static inline vf add_pairs(vf a, vf b) {
+template <class T>
+static inline T add_pairs(T a, T b) {
 #if defined(HK_AVX512)
     return HK_SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
            HK_SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
@@ -268,14 +269,28 @@ static inline vf add_pairs(vf a, vf b) {
 }
 
 // Sums of LANES vectors, one per lane. Destroys v. A template, so that all of it stays in registers.
-template <int N = LANES>
-HK_INLINE vf sum_each(vf* v) {
+template <int N = LANES, class T>
+HK_INLINE T sum_each(T* v) {
     if constexpr (N > 1) {
 #pragma GCC unroll 16
         for (int i = 0; i < N / 2; i++) v[i] = add_pairs(v[2 * i], v[2 * i + 1]);
         return sum_each<N / 2>(v);
     }
     return v[0];
+}
+
+// Floats at p, p + stride, … (bytes), of which `count` are there.
+static inline vf gather(const char* p, int64_t stride, int64_t count) {
+#if defined(HK_AVX512)
+    if (count == LANES) {
+        vi lane;
+        for (int i = 0; i < LANES; i++) lane[i] = i;
+        return (vf)_mm512_i32gather_ps((__m512i)(lane * (int32_t)stride), p, 1);
+    }
+#endif
+    float each[LANES] = {};
+    for (int64_t i = 0; i < count; i++) std::memcpy(each + i, p + i * stride, 4);
+    return load<vf>(each);
 }
 
 }  // namespace hk
