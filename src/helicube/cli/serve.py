@@ -30,7 +30,7 @@ def serve_options(function: F) -> F:
         click.option("--allow-host", multiple=True, help="Another name that browsers may use, without an API key."),
         click.option("--cors", multiple=True, metavar="ORIGIN", help="Site whose pages may call, such as https://a.b."),
         click.option("--public-url", default="", metavar="URL", help="Where a proxy serves it, such as https://a.b."),
-        click.option("--slots", default=8, show_default=True, help="Objects decoded side by side."),
+        click.option("--slots", default=8, show_default=True, help="Candidates of objects decoded side by side."),
         click.option("--queue", default=64, show_default=True, help="Objects that may wait; beyond it, 429."),
         click.option("--cache-gb", default=2.0, show_default=True, help="Bound on finished objects kept."),
         click.option("--objects-per-minute", default=120.0, show_default=True, help="Per client address; 0: no limit."),

@@ -98,7 +98,7 @@ class ServeConfig:
     cors: tuple[str, ...] = ()
     # Names, besides the address itself, under which browsers may reach a service without an API key.
     hosts: tuple[str, ...] = ()
-    # Objects decoded side by side, and threads that build meshes.
+    # Candidates of objects decoded side by side, and threads that build meshes.
     slots: int = 8
     mesh_threads: int = 1
     # Seconds that what is in the slots has to finish when the service is told to stop.
