@@ -17,7 +17,6 @@ from typing import Any
 
 from helicube.geometry.export import encode
 from helicube.pipelines.meshing import MeshOptions
-from helicube.pipelines.shape_model import DefaultModel
 from helicube.pipelines.text_to_shape import TextToShape, load
 
 THINGS = ("chair", "table", "car", "lamp", "house", "tree", "boat", "robot")
@@ -111,6 +110,6 @@ class Target:
     def expected(self, number: int, cells: int = 128) -> bytes:
         """The GLB that `helicube generate` writes for that request."""
         asked = request(number)
-        sampling = replace(DefaultModel.sampling, temperature=asked["temperature"], seed=asked["seed"])
+        sampling = replace(self.pipeline.model.sampling, temperature=asked["temperature"], seed=asked["seed"])
         made = self.pipeline.generate_many([asked["prompt"]], [sampling], options=MeshOptions(cells=cells))[0]
         return encode(made.mesh, "glb", name=asked["prompt"][:60])[""]
