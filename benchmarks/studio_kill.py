@@ -66,6 +66,19 @@ def end_of(client: helicube.Client, job: str) -> dict[str, Any] | None:
         return None
 
 
+def unended(client: helicube.Client) -> list[str]:
+    """Jobs that have not ended, those included whose acceptance no client heard of; waits for them."""
+    left: list[str] = []
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        left = [job["id"] for job in client._json("GET", "/v1/jobs?limit=200")["jobs"] if job["ended_at"] is None]
+        engine = client._json("GET", "/v1/engine")
+        if not left and not engine["running"] + engine["queued"] + engine["meshing"]:
+            return []
+        time.sleep(0.2)
+    return left or ["of more than 200 jobs"]
+
+
 def run(options: argparse.Namespace) -> dict[str, Any]:
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -84,6 +97,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         load.stop()
         client = helicube.Client(target.url)
         ended = [(number, end_of(client, job)) for number, job in load.accepted]
+        never_ended = unended(client)
         objects = {made["id"] for made in client.objects()}
         broken = [key for key in objects if not client.file(key).startswith(b"glTF")]
         changed = [number for number, made, data in load.seen if client.file(made) != data]
@@ -105,6 +119,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "objects": len(objects),
         "lost": lost,
         "given_up": given_up,
+        "unended": never_ended,
         "forgotten": forgotten,
         "broken": broken,
         "changed_after_a_kill": changed,
@@ -112,5 +127,5 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "wrong": wrong,
         "parts_left": left,
         "restart_s": round(sum(downtimes) / max(1, len(downtimes)), 2),
-        "sound": not (lost or early or broken or changed or wrong or left) and len(objects) > 0,
+        "sound": not (lost or never_ended or early or broken or changed or wrong or left) and len(objects) > 0,
     }

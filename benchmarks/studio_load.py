@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -14,6 +15,7 @@ from typing import Any
 from studio_target import Target, request
 
 import helicube
+from helicube.errors import HelicubeError
 
 # Objects compared with what the command gives: each takes as long as it took to make.
 CHECKED = 12
@@ -39,15 +41,20 @@ class Clients:
         client = helicube.Client(self.target.url)
         while time.monotonic() < self.until:
             number, started = next(self.numbers), time.monotonic()
-            asked = request(number)
-            job = client.submit(asked.pop("prompt"), **asked)
             preview, made = None, None
-            for name, data in client.events(job["id"]):
-                if name == "preview" and preview is None:
-                    preview = time.monotonic() - started
-                if name == "end" and data["status"] == "done":
-                    made = data["objects"][0]["id"]
-            self.rows.append((number, preview, time.monotonic() - started, made))
+            try:
+                asked = request(number)
+                job = client.submit(asked.pop("prompt"), **asked)
+                for name, data in client.events(job["id"]):
+                    if name == "preview" and preview is None:
+                        preview = time.monotonic() - started
+                    if name == "end" and data["status"] == "done":
+                        made = data["objects"][0]["id"]
+            except HelicubeError as error:
+                print(f"request {number}: {error}", file=sys.stderr)
+            finally:
+                # Whatever happened, it was asked for: what did not come is lost.
+                self.rows.append((number, preview, time.monotonic() - started, made))
 
 
 def percentiles(values: list[float]) -> dict[str, float | None]:

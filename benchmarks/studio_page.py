@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ WATCH = """() => {
 }"""
 # The issue's aims.
 FIRST_S, FINAL_S = 1.0, 2.5
+PATIENCE_S = 120.0
 
 
 def press(page: Any, number: int) -> tuple[float, float]:
@@ -40,7 +42,12 @@ def press(page: Any, number: int) -> tuple[float, float]:
     page.fill("#seed", str(asked["seed"]))
     page.fill("#prompt", asked["prompt"])
     page.press("#prompt", "Enter")
+    until = time.monotonic() + PATIENCE_S
     while not (seen := page.evaluate("window.seen")).get("final"):
+        if time.monotonic() > until:
+            raise SystemExit(
+                f"{asked['prompt']!r} did not come within {PATIENCE_S:.0f} s: {page.inner_text('main')[:500]}"
+            )
         # The page's policy forbids what Playwright's own waiting does.
         page.wait_for_timeout(50)
     return seen["first"] / 1e3, seen["final"] / 1e3

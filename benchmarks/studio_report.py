@@ -69,9 +69,15 @@ def of_page(report: Report) -> str:
 
 
 def of_kill(report: Report) -> str:
+    # Fields that an older result does not have were not measured.
+    more = "".join(
+        f"{len(report[name])} {text}, "
+        for name, text in (("given_up", "given up"), ("unended", "without an end"))
+        if name in report
+    )
     return (
         f"{report['kills']} times `kill -9` under load: {report['accepted']} jobs accepted, "
-        f"{len(report['lost'])} lost, {len(report.get('given_up', []))} given up, {len(report['broken'])} objects "
+        f"{len(report['lost'])} lost, {more}{len(report['broken'])} objects "
         f"broken, {len(report['changed_after_a_kill'])} changed, {len(report['wrong'])} of {report['checked']} "
         f"compared wrong, {len(report['parts_left'])} parts of files left."
     )

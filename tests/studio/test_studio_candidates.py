@@ -117,7 +117,7 @@ def test_cancelling_frees_all_slots_of_an_object(start: Start) -> None:
     until(lambda: bool(client.get(f"/v1/jobs/{second['id']}").json()["status"] == "done"))
 
 
-def test_one_candidate_that_fails_ends_its_object_and_no_other(start: Start) -> None:
+def test_one_candidate_that_fails_ends_its_object_and_no_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     client = start(step_s=0.005, slots=2)
     engine = service_of(client).scheduler.engine
     real = engine.step
@@ -132,6 +132,9 @@ def test_one_candidate_that_fails_ends_its_object_and_no_other(start: Start) -> 
         }
 
     engine.step = step  # type: ignore[method-assign]
+    maker, told = service_of(client).maker, list[bool]()
+    stepped = maker.stepped
+    monkeypatch.setattr(maker, "stepped", lambda work: (told.append(work.cancelled), stepped(work)))
     failed = post(client, wait=False, prompt="a chair", temperature=1.0, best_of=5)
     other = post(client, wait=False, prompt="a table")
     until(lambda: bool(client.get(f"/v1/jobs/{other['id']}").json()["status"] == "done"))
@@ -140,6 +143,9 @@ def test_one_candidate_that_fails_ends_its_object_and_no_other(start: Start) -> 
     assert client.get("/v1/engine").json()["num_failed"] == 1
     assert service_of(client).works == {}
     assert not service_of(client).scheduler.waiting
+    # Nothing is told of its other candidates afterwards.
+    assert told
+    assert not any(told)
 
 
 def test_stopping_finishes_the_candidates_of_what_is_begun(start: Start, tmp_path: Path, judged: list[int]) -> None:

@@ -210,7 +210,10 @@ class Scheduler:
             elif not draw.work.cancelled:
                 self._decoded(draw, result)
         for slot in self.engine.slots:
-            draw, needed = self.running[slot.handle], self.num_shape_ids
+            draw, needed = self.running.get(slot.handle), self.num_shape_ids
+            if draw is None or draw.work.cancelled:
+                # Another candidate of it has failed, or its slot could not be freed.
+                continue
             if needed is not None and draw.number == 0 and not draw.shape_told and slot.num_fed >= needed:
                 draw.shape_told = True
                 chosen = self.engine.chosen(slot.handle)[:needed]
