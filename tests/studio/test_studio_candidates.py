@@ -24,7 +24,7 @@ from helicube.pipelines.text_to_shape import Decoded, TextToShape
 from helicube.serve import work
 from helicube.serve.object_request import ObjectRequest, specs_of
 from helicube.serve.service import Service
-from helicube.serve.work import ObjectSpec
+from helicube.serve.work import ObjectSpec, Work
 
 
 def service_of(client: TestClient) -> Service:
@@ -134,7 +134,12 @@ def test_one_candidate_that_fails_ends_its_object_and_no_other(start: Start, mon
     engine.step = step  # type: ignore[method-assign]
     maker, told = service_of(client).maker, list[bool]()
     stepped = maker.stepped
-    monkeypatch.setattr(maker, "stepped", lambda work: (told.append(work.cancelled), stepped(work)))
+
+    def note(under_way: Work) -> None:
+        told.append(under_way.cancelled)
+        stepped(under_way)
+
+    monkeypatch.setattr(maker, "stepped", note)
     failed = post(client, wait=False, prompt="a chair", temperature=1.0, best_of=5)
     other = post(client, wait=False, prompt="a table")
     until(lambda: bool(client.get(f"/v1/jobs/{other['id']}").json()["status"] == "done"))

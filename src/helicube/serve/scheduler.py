@@ -210,15 +210,15 @@ class Scheduler:
             elif not draw.work.cancelled:
                 self._decoded(draw, result)
         for slot in self.engine.slots:
-            draw, needed = self.running.get(slot.handle), self.num_shape_ids
-            if draw is None or draw.work.cancelled:
+            left, needed = self.running.get(slot.handle), self.num_shape_ids
+            if left is None or left.work.cancelled:
                 # Another candidate of it has failed, or its slot could not be freed.
                 continue
-            if needed is not None and draw.number == 0 and not draw.shape_told and slot.num_fed >= needed:
-                draw.shape_told = True
+            if needed is not None and left.number == 0 and not left.shape_told and slot.num_fed >= needed:
+                left.shape_told = True
                 chosen = self.engine.chosen(slot.handle)[:needed]
-                self.listener.shape_known(draw.work, np.array(chosen, dtype=np.int64))
-            self.listener.stepped(draw.work)
+                self.listener.shape_known(left.work, np.array(chosen, dtype=np.int64))
+            self.listener.stepped(left.work)
 
     def _decoded(self, draw: Draw, result: Result) -> None:
         try:
