@@ -2,7 +2,7 @@
 
     python benchmarks/formats.py [--weights FOLDER] [--prompts 24] [--output benchmarks/results/formats.json]
 
-The model decodes prompts in float32 with temperature 1; each format then sees the same ids and is asked for the logits
+The model decodes prompts in float32 as it is used; each format then sees the same ids and is asked for the logits
 of every step, guided as in decoding. KL is that of the distribution in bfloat16 weights from the format's, in nats per
 id. Figures of whole objects (volume IoU, class adherence) come from `helicube evaluate` on quantized folders.
 """
@@ -10,6 +10,7 @@ id. Figures of whole objects (volume IoU, class adherence) come from `helicube e
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from torch import Tensor
 
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import Request
-from helicube.engine.sampling import SamplingConfig
 from helicube.kernels.sampling import guide
 from helicube.nn.module_bytes import module_bytes
 from helicube.pipelines.measured import write_measured
@@ -30,7 +30,6 @@ from helicube.pipelines.text_to_shape import TextToShape
 FORMATS = ("float32", "bfloat16", "int8", "int4-g32", "int4", "int4-g128")
 NOUNS = ("chair", "table", "car", "airplane", "lamp", "tree", "dog", "house", "sword", "boat", "mug", "guitar")
 COLORS = ("red", "dark blue", "wooden", "white")
-SCALE = 3.0
 
 
 def prompts_of(count: int) -> list[str]:
@@ -50,20 +49,19 @@ def logits_of(pipeline: TextToShape, prompts: list[str], ids_BN: Tensor) -> list
     conditioned = model.condition(prompts, None).prompts
     bos = torch.full((len(ids_BN), 1), model.decoder.config.bos_id)
     fed = torch.cat([bos, ids_BN[:, :-1]], dim=1)
+    steps = ids_BN.shape[1]
+    # Guidance falls linearly to nothing.
+    gamma = model.sampling.guidance_scale * (1 - torch.arange(steps) / steps)[:, None]
     rows = [
-        guide(*(model.decoder(fed[b : b + 1], c[None])[0].float() for c in (p.cond, p.uncond)), gamma(ids_BN.shape[1]))
+        guide(*(model.decoder(fed[b : b + 1], c[None])[0].float() for c in (p.cond, p.uncond)), gamma)
         for b, p in enumerate(conditioned)
     ]
     whole, kinds = torch.stack(rows), []
     ranges = model.plan.ranges
     for kind in dict.fromkeys(ranges):
-        steps = [i for i, r in enumerate(ranges) if r == kind]
-        kinds.append(whole[:, steps, kind[0] : kind[1]])
+        places = [i for i, r in enumerate(ranges) if r == kind]
+        kinds.append(whole[:, places, kind[0] : kind[1]])
     return kinds
-
-
-def gamma(steps: int) -> Tensor:
-    return SCALE * (1 - torch.arange(steps) / steps)[:, None]
 
 
 def compare(found: list[Tensor], base: list[Tensor]) -> dict[str, float]:
@@ -88,7 +86,7 @@ def main() -> None:
     prompts = prompts_of(options.prompts)
     pipeline = load(options.weights, "float32")
     requests = [
-        Request(prompt=p, num_tokens=pipeline.model.plan.num_steps, sampling=SamplingConfig(temperature=1, seed=i))
+        Request(prompt=p, num_tokens=pipeline.model.plan.num_steps, sampling=replace(pipeline.model.sampling, seed=i))
         for i, p in enumerate(pipeline.model.condition(prompts, None).prompts)
     ]
     results = pipeline.engine(min(16, len(requests)), True).generate(requests).results
