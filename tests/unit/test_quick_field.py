@@ -77,6 +77,13 @@ def test_a_point_does_not_depend_on_its_neighbours_or_on_threads(monkeypatch: py
     assert quick(bound, asked[:0]).shape == (0,)
 
 
+def test_the_first_layer_is_not_rounded() -> None:
+    """It takes differences of phases, where rounding would cost more than in all that follows."""
+    _, _, quick = parts(EVEN, library())
+    formats = [m.format for m in quick.layers.matrices]
+    assert formats == ["float32", *["int8"] * 5]
+
+
 def test_large_phases_are_turned_exactly() -> None:
     """Frequencies of a trained embedder are not small, and a whole turn must not be lost in rounding."""
     head, latents, quick = parts(EVEN, library())

@@ -1,7 +1,7 @@
 """The published tokenizer's field for many points: exact, or with int8 products, several times faster and near it.
 
-Weights, keys and values are rounded once, points' activations and attention weights in groups of 64 as they come
-(kernels/cpu). `QuickField.reference` is the same in plain PyTorch.
+Weights beyond the first layer, keys and values are rounded once, points' activations and attention weights in groups of
+64 as they come (kernels/cpu). `QuickField.reference` is the same in plain PyTorch.
 
 M latents, D width, H heads, d head size, P points.
 """
@@ -70,10 +70,11 @@ class QuickField:
     def __init__(self, library: Library, head: OccupancyDecoder) -> None:
         self.library, block = library, head.attn_out
         modules = (
-            head.query_in.in_layer, head.query_in.out_layer, block.attn.c_q, block.attn.c_proj,
-            block.mlp.up_proj, block.mlp.down_proj,
+            head.query_in.out_layer, block.attn.c_q, block.attn.c_proj, block.mlp.up_proj, block.mlp.down_proj
         )  # fmt: skip
-        self.linears = [make_linear(m.weight.float(), m.bias, INT8) for m in modules]
+        # Not the first layer: rounded, it alone errs by more than all that follow, at a twelfth of the products.
+        first = make_linear(head.query_in.in_layer.weight.float(), head.query_in.in_layer.bias, "float32")
+        self.linears = [first, *(make_linear(m.weight.float(), m.bias, INT8) for m in modules)]
         self.embedder, self.eps = head.embedder, block.ln_1.eps
         names = ("in_layer", "out_layer", "query", "proj", "up", "down")
         weight, bias = head.c_head.weight.detach()[0].float(), float(head.c_head.bias[0])
