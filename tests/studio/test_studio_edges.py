@@ -21,7 +21,6 @@ from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
 from helicube.serve.answers import first_problem
 from helicube.serve.config import ServeConfig
-from helicube.serve.connections import connection_type
 from helicube.serve.cors import Cors
 from helicube.serve.events import Hub
 from helicube.serve.file_limit import RESERVED, connections_within
@@ -215,24 +214,6 @@ def test_connections_leave_room_for_files(monkeypatch: pytest.MonkeyPatch, soft:
     assert connections_within(512) == fits
     if hard == 4096:
         assert limits[-1] == (512 + RESERVED, 4096)
-
-
-def test_a_connection_without_room_is_closed() -> None:
-    class Other(connection_type(max_connections=1)):  # type: ignore[misc]
-        def __init__(self, *, busy: bool) -> None:
-            self.busy = busy
-            self.closed: list[int] = []
-            self.transport = type("T", (), {"is_closing": lambda _: False, "close": lambda _: self.closed.append(1)})()
-
-        @property
-        def has_request(self) -> bool:
-            return self.busy
-
-    for busy in (False, True):
-        other, new = Other(busy=busy), Other(busy=False)
-        new.connections = {other}
-        assert new._make_room() is not busy
-        assert other.closed == ([] if busy else [1])
 
 
 @pytest.mark.parametrize("temperature", [1e-40, 1e-42, 1e-300, 5e-324, 1e-30, 0.0])
