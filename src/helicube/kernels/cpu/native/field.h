@@ -109,7 +109,7 @@ static void attend_latents(const Field& f, FieldScratch& s, int64_t rows, int64_
     for (int64_t row = 0; row < rows; row++) totals[row] = round_weights(s.wide + row * s.wide_stride, f, q, row);
     float* acc = (float*)s.sums.get(rows * BLOCK * 4);
     for (int64_t start = 0; start < values.n; start += BLOCK) {
-        multiply_block(values, start / BLOCK, weights, rows, acc);
+        multiply_block(values, start / BLOCK, weights, 0, rows, acc);
         Affine scaled(values, start / BLOCK);
         int64_t n = std::min<int64_t>(BLOCK, values.n - start);
         for (int64_t row = 0; row < rows; row++) {

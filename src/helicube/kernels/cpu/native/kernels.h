@@ -180,8 +180,8 @@ static void plan_ahead(Stretch& s, const char* w, int64_t turn, int64_t turns) {
     s.ahead_unit = share, s.ahead_line = share / 4;
 }
 
-// acc[rows][64] = x · block, before the bias and, for int8, the scales of the outputs.
-static void multiply_block(const Matrix& m, int64_t block, const Prepared& p, int64_t rows, float* acc) {
+// acc[rows][64] = x · block of rows from `first` on, before the bias and, for int8, the scales of the outputs.
+static void multiply_block(const Matrix& m, int64_t block, const Prepared& p, int64_t first, int64_t rows, float* acc) {
     std::memset(acc, 0, rows * BLOCK * 4);
     int64_t units = units_of(m), unit = unit_of(m.format);
     // Whole groups: 128 units hold 512 or more columns of every quantised format.
@@ -197,9 +197,10 @@ static void multiply_block(const Matrix& m, int64_t block, const Prepared& p, in
             Kernel kernel = kernel_for(m.format, (int)(next - row));
             Stretch s;
             s.units = std::min(stretch, units - u);
-            s.x = p.x + row * p.stride + column, s.x_stride = p.stride;
-            s.q = q.q + row * q.columns + column, s.q_stride = q.columns;
-            s.scale = q.scale + row * q.groups + g, s.sum = q.sum + row * q.groups + g;
+            int64_t from = first + row;
+            s.x = p.x + from * p.stride + column, s.x_stride = p.stride;
+            s.q = q.q + from * q.columns + column, s.q_stride = q.columns;
+            s.scale = q.scale + from * q.groups + g, s.sum = q.sum + from * q.groups + g;
             s.groups = q.groups, s.group = q.group;
             for (int span = 0; span < BLOCK; span += SPAN) {
                 plan_ahead(s, w, pass * (BLOCK / SPAN) + span / SPAN, turns);

@@ -45,23 +45,24 @@ static void write_block(const Affine& affine, const float* acc, const float* res
 }
 
 // One block of sums to its columns; silu(gate) · value where there is a gate.
-static void finish_block(const Product& p, int which, int64_t block, const float* acc, const float* gated) {
+static void finish_block(const Product& p, int which, int64_t block, int64_t from, int64_t rows, const float* acc,
+                         const float* gated) {
     Affine affine(*p.matrices[which], block), other(*p.matrices[gated ? 1 : which], block);
     int64_t low = p.low[which], start = block * BLOCK;
     int64_t first = std::max(low, start), last = std::min(p.high[which], start + BLOCK);
     const Rows none = {nullptr, 0, FLOAT32}, &residual = which == 0 ? p.residual : none, &y = p.y[which];
     bool whole = !gated && first == start && last == start + BLOCK && y.format == FLOAT32 && residual.format == FLOAT32;
-    for (int64_t row = 0; row < p.rows; row++) {
+    for (int64_t row = from; row < from + rows; row++, acc += BLOCK, gated += gated ? BLOCK : 0) {
         if (whole) {
             const float* more = (const float*)residual.data;
             if (more) more += row * residual.stride + first - low;
-            write_block(affine, acc + row * BLOCK, more, (float*)y.data + row * y.stride + first - low);
+            write_block(affine, acc, more, (float*)y.data + row * y.stride + first - low);
             continue;
         }
         float value[BLOCK];
         for (int i = 0; i < BLOCK; i += LANES) {
-            vf v = affine(acc + row * BLOCK, i);
-            if (gated) v = silu(v) * other(gated + row * BLOCK, i);
+            vf v = affine(acc, i);
+            if (gated) v = silu(v) * other(gated, i);
             store(value + i, v);
         }
         write_values(y, residual, row, first - low, last - first, value + (first - start));
@@ -80,12 +81,18 @@ static Local& local() {
     return mine;
 }
 
+// A block that stays in the L1 cache is passed by a few rows after the other, whose sums stay there too.
 static void compute_block(const Product& p, const Prepared& x, int which, int64_t block) {
-    float* acc = (float*)local().acc.get(2 * p.rows * BLOCK * 4);
-    float* gated = p.gated ? acc + p.rows * BLOCK : nullptr;
-    multiply_block(*p.matrices[which], block, x, p.rows, acc);
-    if (gated) multiply_block(*p.matrices[1], block, x, p.rows, gated);
-    finish_block(p, which, block, acc, gated);
+    const Matrix& m = *p.matrices[which];
+    int64_t together = units_of(m) * BLOCK * 4 <= STRETCH ? 4 * MAX_ROWS : p.rows;
+    float* acc = (float*)local().acc.get(2 * together * BLOCK * 4);
+    float* gated = p.gated ? acc + together * BLOCK : nullptr;
+    for (int64_t row = 0; row < p.rows; row += together) {
+        int64_t rows = std::min(together, p.rows - row);
+        multiply_block(m, block, x, row, rows, acc);
+        if (gated) multiply_block(*p.matrices[1], block, x, row, rows, gated);
+        finish_block(p, which, block, row, rows, acc, gated);
+    }
 }
 
 // Blocks of all matrices in one row.
