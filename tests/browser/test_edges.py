@@ -103,6 +103,13 @@ def test_a_plan_that_is_refused_says_why(page: Page) -> None:
     page.click("#tab-planner")
     page.wait_for_selector("#plan-trouble:has-text('4 searches wait already')")
     page.unroute_all()
+    # By the planner itself, for a choice that the page offers.
+    page.select_option("#plan-form select[name=gpu]", "h100")
+    page.select_option("#plan-form select[name=max_gpus]", "8")
+    page.click("#plan-form button")
+    page.wait_for_selector("#plan-trouble:has-text('does not fit 8 × h100')")
+    assert page.locator("#plan-frame").is_hidden()
+    page.select_option("#plan-form select[name=gpu]", "gb200")
     page.click("#plan-form button")
     page.frame_locator("#plan-frame").locator("#chart circle").first.wait_for()
     page.click("#tab-create")

@@ -6,15 +6,13 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from helicube.errors import HelicubeError, InputError, MissingExtraError, PromptError
 from helicube.serve.disk_state import DiskState
-from helicube.serve.page_files import content_policy
-from helicube.serve.plan_page import error_page
 from helicube.serve.problem import ApiError
 from helicube.serve.schema import ErrorBody
 
@@ -93,13 +91,8 @@ def add_error_answers(app: FastAPI, disk: DiskState) -> None:
         return reply(ApiError(500, str(error)))
 
     @app.exception_handler(RequestValidationError)
-    async def of_validation(request: Request, error: RequestValidationError) -> Response:
+    async def of_validation(_: Request, error: RequestValidationError) -> JSONResponse:
         problems = error.errors()
-        if request.url.path == "/plan":
-            # Shown in a frame.
-            text = error_page(first_problem(problems))
-            headers = {"X-Frame-Options": "SAMEORIGIN", "Content-Security-Policy": content_policy(text, "'self'")}
-            return HTMLResponse(text, status_code=422, headers=headers)
         status = 400 if problems[0]["type"] == "json_invalid" else 422
         return reply(ApiError(status, first_problem(problems)))
 

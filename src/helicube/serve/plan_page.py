@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import tempfile
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from helicube.specs.catalog import list_models
 from helicube.specs.hardware import list_hardware
 from helicube.specs.names import nearest_names
 
-__all__ = ["Plans", "error_page", "plan_names"]
+__all__ = ["Plans", "plan_names"]
 
 
 def plan_names() -> dict[str, list[str]]:
@@ -58,11 +57,3 @@ def search(model: str, gpu: str, max_gpus: int, context: int) -> bytes:
         path = Path(folder) / "plan.html"
         run_plan(PlanOptions(model=model, gpu=gpu, max_gpus=max_gpus, context=context, output=(path,)))
         return path.read_bytes()
-
-
-def error_page(message: str) -> str:
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>helicube plan</title>"
-        "<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui;padding:2rem}</style>"
-        f"<p>{html.escape(message)}</p></html>"
-    )

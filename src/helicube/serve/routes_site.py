@@ -10,7 +10,6 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from helicube import __version__
-from helicube.errors import InputError
 from helicube.models.cube.text import MAX_PROMPT_CHARS
 from helicube.serve.answers import errors
 from helicube.serve.config import QUALITIES
@@ -18,7 +17,7 @@ from helicube.serve.guard import COOKIE, SESSION_S, Keys
 from helicube.serve.object_request import MAX_SEED, ObjectRequest
 from helicube.serve.one_at_a_time import OneAtATime
 from helicube.serve.page_files import PageFiles, content_policy
-from helicube.serve.plan_page import Plans, error_page, plan_names
+from helicube.serve.plan_page import Plans, plan_names
 from helicube.serve.problem import ApiError
 from helicube.serve.routes_jobs import client_of
 from helicube.serve.schema import EngineState, Health, PlanNames, SessionRequest, Settings
@@ -61,23 +60,19 @@ def site_routes(service: Service) -> APIRouter:
     def names() -> PlanNames:
         return PlanNames.model_validate(plan_names())
 
-    @router.get("/plan", summary="The planner's frontier as a page", response_class=HTMLResponse,
-                responses={200: HTML, **errors(503), 422: HTML})  # fmt: skip
+    @router.get("/plan", summary="The planner's frontier as a page", response_class=Response,
+                responses={200: HTML, **errors(422, 503)})  # fmt: skip
     async def plan(
         model: Annotated[str, Query(max_length=100)] = "deepseek-r1",
         gpu: Annotated[str, Query(max_length=100)] = "gb200",
         max_gpus: Annotated[int, Query(ge=1, le=512)] = 64,
         context: Annotated[int, Query(ge=1, le=100_000_000)] = 1_000_000,
     ) -> HTMLResponse:
-        status = 200
-        try:
-            run = run_in_threadpool if plans.has(model, gpu, max_gpus, context) else searches.run
-            text = await run(lambda: plans.page(model, gpu, max_gpus, context))
-        except InputError as error:
-            status, text = 422, error_page(str(error))
+        run = run_in_threadpool if plans.has(model, gpu, max_gpus, context) else searches.run
+        text = await run(lambda: plans.page(model, gpu, max_gpus, context))
         headers = {"Content-Security-Policy": content_policy(text, "'self'"), "X-Frame-Options": "SAMEORIGIN",
-                   "Cache-Control": "private, max-age=3600" if status == 200 else "no-store"}  # fmt: skip
-        return HTMLResponse(text, status_code=status, headers=headers)
+                   "Cache-Control": "private, max-age=3600"}  # fmt: skip
+        return HTMLResponse(text, headers=headers)
 
     return router
 
