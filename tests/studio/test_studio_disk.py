@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -136,5 +137,66 @@ def test_what_the_disk_did_not_take_is_written_later(tmp_path: Path, monkeypatch
     assert not sound(late)
     late.settled(kept)
     tick()
+    assert sound(late)
+    store.close()
+
+
+def test_what_another_thread_writes_late_meanwhile_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path, 1 << 20)
+
+    def again(work: Work) -> None:
+        late.settled(work)
+
+    late = LateWrites(store.database, store.disk, again, lambda _: None)
+    store.database.add_job(JOB, {}, [(KEY, {}, [], "live", False)])
+    real = store.disk.refused
+
+    def refused(error: Exception) -> None:
+        # Another thread finds room in the very moment in which this one is told that there is none.
+        real(error)
+        patch.undo()
+        monkeypatch.setattr(store.disk, "refused", real)
+        late._write()
+
+    monkeypatch.setattr(store.disk, "refused", refused)
+    patch = pytest.MonkeyPatch()
+    patch.setattr(store.database, "change", full)
+    late.end([(JOB, 0)], "cancelled")
+    assert store.database.items(JOB)[0]["status"] == "cancelled"
+    assert sound(late)
+    # Whatever waits is tried, also while nothing is known against the disk.
+    late.parked.append(work_of("a"))
+    late.tick()
+    late.tick()
+    assert sound(late)
+    store.close()
+
+
+def test_what_cannot_be_told_loses_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path, 1 << 20)
+    again: list[Work] = []
+    told: list[str] = []
+
+    def tell(jobs: Iterable[str]) -> None:
+        if again and not told:
+            told.append("")
+            raise sqlite3.OperationalError("disk I/O error")
+        told.extend(jobs)
+
+    late = LateWrites(store.database, store.disk, again.append, tell)
+    store.database.add_job(JOB, {}, [(KEY, {}, [], "live", False)])
+    work = work_of("a")
+    late.ends.append(([(JOB, 0)], "failed", None))
+    late.park(work, OSError(errno.ENOSPC, "full"))
+    for _ in range(2):
+        store.disk.due_s = 0.0
+        late.tick()
+        late.settled(work)
+    assert again == [work]
+    assert told == ["", JOB]
+    store.disk.due_s = 0.0
+    late.tick()
     assert sound(late)
     store.close()

@@ -78,6 +78,17 @@ def test_what_a_full_disk_does_not_take_is_kept_until_it_does(start: Start, monk
     assert client.get(f"/v1/jobs/{cancelled['id']}").json()["status"] == "cancelled"
 
 
+def test_no_error_ends_the_looks_at_the_service(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(1)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(service_of(start()).late, "tick", look)
+    until(lambda: len(looks) == 2, 20)
+
+
 def test_an_object_under_which_the_process_dies_is_given_up(start: Start, tmp_path: Path) -> None:
     client = start(step_s=0.5, slots=1, grace_s=0.0, data_dir=tmp_path / "kept")
     jobs = [post(client, wait=False, prompt="a chair"), post(client, wait=False, prompt="a table")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -21,6 +22,7 @@ from helicube.serve.service import Service
 
 __all__ = ["create_app", "guarded"]
 
+log = logging.getLogger(__name__)
 ABOUT = "Text to 3D: ask for objects, watch them grow, take them in any format. See docs/studio.md."
 
 
@@ -36,9 +38,11 @@ def create_app(service: Service) -> FastAPI:
             yield
         finally:
             ticking.cancel()
-            with suppress(asyncio.CancelledError):
-                await ticking
-            await run_in_threadpool(service.stop)
+            try:
+                with suppress(asyncio.CancelledError):
+                    await ticking
+            finally:
+                await run_in_threadpool(service.stop)
 
     # No pages of documentation: theirs load scripts from elsewhere.
     app = FastAPI(
@@ -72,9 +76,13 @@ async def tick(service: Service) -> None:
     while True:
         await asyncio.sleep(1.0)
         scheduler = service.scheduler
-        service.stats.sample(len(scheduler.running), scheduler.num_waiting, scheduler.num_tokens)
-        service.teller.positions()
-        await run_in_threadpool(service.late.tick)
+        try:
+            service.stats.sample(len(scheduler.running), scheduler.num_waiting, scheduler.num_tokens)
+            service.teller.positions()
+            await run_in_threadpool(service.late.tick)
+        except Exception:
+            # The boundary: without this task nothing would be written late.
+            log.exception("a look at the service failed")
 
 
 def add_gauges(service: Service) -> None:

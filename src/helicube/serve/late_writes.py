@@ -32,11 +32,13 @@ class LateWrites:
         told: Callable[[Iterable[str]], None],
     ) -> None:
         self.database, self.disk, self.again, self.told = database, disk, again, told
-        # Guards the three below; nothing is called under it.
+        # Guards the four below, and the moment in which the disk is called sound; nothing else is called under it.
         self.lock = threading.Lock()
         self.ends: list[End] = []
         self.parked: list[Work] = []
         self.trying: set[Work] = set()
+        # Jobs whose ends are written and not told.
+        self.untold: set[str] = set()
 
     @property
     def is_sound(self) -> bool:
@@ -47,16 +49,17 @@ class LateWrites:
         try:
             self.database.end_items(owners, status, error)
         except sqlite3.Error as cause:
-            self.disk.refused(cause)
+            # Before the disk is noted: what another thread then writes late has it.
             with self.lock:
                 self.ends.append((owners, status, error))
+            self.disk.refused(cause)
 
     def park(self, work: Work, error: Exception) -> None:
         """Keep an object under way until there is room for it."""
-        self.disk.refused(error)
         with self.lock:
             self.trying.discard(work)
             self.parked.append(work)
+        self.disk.refused(error)
 
     def settled(self, work: Work) -> None:
         """An object has ended."""
@@ -66,26 +69,31 @@ class LateWrites:
     def tick(self) -> None:
         """Look at the disk, and write what waits if it is time to try; called once a second."""
         has_room = self.disk.has_room()
-        if not self.disk.take_turn() or not has_room:
+        with self.lock:
+            waits = bool(self.ends or self.parked or self.untold)
+        is_time = self.disk.take_turn() or (waits and self.disk.is_sound)
+        if not is_time or not has_room:
             return
         try:
             self.database.probe()
+            self._write()
         except sqlite3.Error as error:
             self.disk.refused(error)
-            return
-        self._write()
 
     def _write(self) -> None:
         with self.lock:
             ends, self.ends = self.ends, []
             works, self.parked = [work for work in self.parked if not work.cancelled], []
             self.trying = {work for work in self.trying if not work.cancelled} | set(works)
-        for owners, status, error in ends:
-            self.end(owners, status, error)
-        self.told(job for owners, _, _ in ends for job, _ in owners)
+            self.untold |= {job for owners, _, _ in ends for job, _ in owners}
         for work in works:
             self.again(work)
+        for owners, status, error in ends:
+            self.end(owners, status, error)
+        jobs = set(self.untold)
+        # Reads rows, which a failing disk may refuse: they are then told the next time.
+        self.told(jobs)
         with self.lock:
-            is_all = not (self.ends or self.parked or self.trying)
-        if is_all:
-            self.disk.took()
+            self.untold -= jobs
+            if not (self.ends or self.parked or self.trying or self.untold):
+                self.disk.took()
