@@ -250,3 +250,13 @@ def test_other_fields_that_are_wrong_are_counted() -> None:
         {"type": "less_than_equal", "loc": ("body", "variants"), "msg": "C", "input": 9},
     ]
     assert first_problem(problems) == "prompt: B (and 1 more); see /openapi.json"
+
+
+def test_a_job_larger_than_the_queue_is_told_so_and_not_to_come_again(start: Start) -> None:
+    client = start(limits={"queue": 4}, step_s=0.2, slots=1, grace_s=0.0)
+    assert client.get("/v1/settings").json()["limits"]["max_objects_per_job"] == 4
+    ask = {"prompt": "a chair", "quality": "draft"}
+    answer = client.post("/v1/objects", json={**ask, "variants": 5})
+    assert answer.status_code == 422
+    assert "5 is too many; at most 4" in answer.json()["error"]["message"]
+    assert client.post("/v1/objects", json={**ask, "variants": 4}).status_code == 202

@@ -69,9 +69,14 @@ class Limits:
                 raise InputError(f"{name}={getattr(self, name)} is out of range; choose from 1 to {most}")
 
     @property
+    def most_objects(self) -> int:
+        """The most objects of a job: more than the queue takes would be refused for ever."""
+        return min(self.objects, self.queue)
+
+    @property
     def queue_share(self) -> int:
         """The most of the queue that one client address may have."""
-        return max(self.objects, 3 * self.queue // 4)
+        return max(self.most_objects, 3 * self.queue // 4)
 
     @property
     def streams_share(self) -> int:
@@ -122,13 +127,20 @@ class ServeConfig:
         for name, low, high in (("slots", 1, 256), ("mesh_threads", 1, 64), ("port", 0, 65535), ("grace_s", 0, 3600)):
             if not low <= getattr(self, name) <= high:
                 raise InputError(f"{name}={getattr(self, name)} is out of range; choose from {low} to {high}")
-        if self.limits.queue < 1 or self.limits.cache_bytes < 1:
-            raise InputError("the queue and the cache need room for one object at least; choose larger bounds")
+        for name, option, value in (
+            ("queue", "--queue", self.limits.queue), ("cache_bytes", "--cache-gb", self.limits.cache_bytes),
+        ):  # fmt: skip
+            if value < 1:
+                raise InputError(f"{name}={value} leaves no room for one object; choose a larger {option}")
 
     def _check_sites(self) -> None:
         if self.public_url and not is_site(self.public_url):
             raise InputError(
                 f"public_url {self.public_url!r} is no address; give for example https://objects.example.com"
+            )
+        if self.public_url and self.api_key is None and not is_loopback(urlsplit(self.public_url).hostname or ""):
+            raise InputError(
+                f"public_url {self.public_url} can be reached by others; give --api-key-file or HELICUBE_API_KEY"
             )
         for origin in self.cors:
             if origin == "*" and self.api_key is None:

@@ -94,7 +94,7 @@ def check_limits(request: ObjectRequest, limits: Limits) -> None:
         ("variants", request.variants, limits.variants),
         ("best_of", request.best_of, limits.candidates),
         ("max_triangles", request.max_triangles, limits.triangles),
-        ("objects (prompts × variants)", num_objects, limits.objects),
+        ("objects (prompts × variants)", num_objects, limits.most_objects),
     ):
         if value > most:
             raise InputError(f"{name} {value} is too many; at most {most} are taken")

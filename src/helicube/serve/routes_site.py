@@ -135,7 +135,7 @@ def settings_of(service: Service, keys: Keys) -> Settings:
             "prompts": limits.prompts,
             "variants": limits.variants,
             "best_of": limits.candidates,
-            "max_objects_per_job": limits.objects,
+            "max_objects_per_job": limits.most_objects,
             "triangles": [4, limits.triangles],
             "box_ratio": 64,
             "size_m": [0.001, 1000],
