@@ -6,7 +6,9 @@ import asyncio
 import math
 import re
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 from own_loop import run_async
 from starlette.testclient import TestClient
 from studio_start import Start
-from test_studio_service import post
+from test_studio_service import post, until
 from test_studio_store import put
 
 from helicube.engine.sampling import SamplingConfig
@@ -176,7 +178,8 @@ def test_names_for_download_change_nothing_else(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_client_that_has_gone_holds_no_place() -> None:
+@pytest.mark.parametrize("talks", [False, True])
+def test_a_client_that_has_gone_holds_no_place(talks: bool) -> None:
     hub = Hub()
     view = {"ended_at": None}
 
@@ -194,11 +197,54 @@ def test_a_client_that_has_gone_holds_no_place() -> None:
         return len(looked) == 2
 
     async def wait() -> Any:
-        return await asyncio.wait_for(wait_for_end(Service, "j", "c", has_gone), 30)  # type: ignore[arg-type]
+        hub.attach(asyncio.get_running_loop())
+        stream = hub.open("j", "c")
+        waiting = asyncio.create_task(wait_for_end(Service, "j", stream, has_gone))  # type: ignore[arg-type]
+        async with asyncio.timeout(30):
+            while not waiting.done():
+                # Tokens come, as they do while an object is made.
+                if talks:
+                    hub.publish("j", "progress", {})
+                await asyncio.sleep(0.05)
+        return waiting.result()
 
     assert run_async(wait()) == view
     assert looked == [1, 1]
-    assert hub.num_streams == 0
+
+
+def test_listeners_that_come_at_once_are_held_to_the_bound(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start(limits={"streams": 4, "wait_s": 2.0})
+    service: Any = client.service  # type: ignore[attr-defined]
+    real, go = service.submit, threading.Event()
+
+    def submit(*arguments: Any) -> None:
+        go.wait(60)
+        real(*arguments)
+
+    monkeypatch.setattr(service, "submit", submit)
+    body = {"prompt": "a chair", "quality": "draft"}
+    with ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(client.post, "/v1/objects?wait=true", json=body) for _ in range(6)]
+        try:
+            # Half of four for one address.
+            until(lambda: sum(one.done() for one in asked) == 4)
+        finally:
+            go.set()
+        codes = sorted(one.result().status_code for one in asked)
+    assert codes[2:] == [503] * 4
+    assert set(codes[:2]) <= {200, 202}
+    assert service.hub.num_streams == 0
+
+
+def test_what_is_refused_costs_nothing(start: Start) -> None:
+    client = start(limits={"objects_per_minute": 8.0, "queue": 1}, step_s=0.5, slots=1, grace_s=0.0)
+    ask = {"prompt": "a chair", "quality": "draft", "temperature": 1.0, "best_of": 1}
+    for _ in range(10):
+        answer = client.post("/v1/objects", json={**ask, "prompt": "one two three four five six seven eight nine"})
+        assert answer.status_code == 422
+    codes = [client.post("/v1/objects", json={**ask, "seed": seed}).json() for seed in range(12)]
+    # The queue is what is full, however often it is tried: four objects could be had at once.
+    assert {code["error"]["code"] for code in codes if "error" in code} == {"queue_full"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit")

@@ -40,3 +40,10 @@ class Buckets:
             if len(self.left) > self.max_clients:
                 self.left.popitem(last=False)
         return max(0.0, lacking / self.per_s)
+
+    def give(self, client: str, amount: float) -> None:
+        """Give back what was taken for nothing."""
+        with self.lock:
+            if client in self.left:
+                tokens, then = self.left[client]
+                self.left[client] = (min(self.burst, tokens + amount), then)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -13,6 +14,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
+from helicube.errors import HelicubeError
 from helicube.serve.answers import errors
 from helicube.serve.events import Stream, encode_event
 from helicube.serve.object_request import ObjectRequest, check_limits, specs_of
@@ -20,6 +22,7 @@ from helicube.serve.problem import ApiError, not_found
 from helicube.serve.schema import JobBody, JobList
 from helicube.serve.service import Service
 from helicube.serve.view import Json
+from helicube.serve.work import ObjectSpec
 
 __all__ = ["Id", "job_routes"]
 
@@ -39,7 +42,12 @@ JOB_ANSWERS: dict[int | str, dict[str, Any]] = {
 def job_routes(service: Service) -> APIRouter:
     """The routes under /v1/jobs, and POST /v1/objects."""
     router = APIRouter(prefix="/v1", tags=["jobs"])
+    for add in (add_asking, add_jobs, add_watching):
+        add(router, service)
+    return router
 
+
+def add_asking(router: APIRouter, service: Service) -> None:
     @router.post(
         "/objects", summary="Make objects", response_model=JobBody, status_code=202,
         responses={**JOB_ANSWERS, **errors(400, 422, 503)},
@@ -51,16 +59,23 @@ def job_routes(service: Service) -> APIRouter:
     ) -> JSONResponse:
         check_limits(request, service.config.limits)
         client, specs = client_of(http), specs_of(request, service.steps.model.sampling)
-        if wait:
-            refuse_listener(service, client)
-        charge(service, client, sum(spec.cost for spec in specs))
-        job = await run_in_threadpool(lambda: service.submit(request.as_dict, specs, client))
-        view = await (
-            wait_for_end(service, job, client, http.is_disconnected) if wait else run_in_threadpool(find, service, job)
-        )
+        job = secrets.token_hex(16)
+        # Before anything is waited for, so that no other listener takes the place meanwhile.
+        stream = listen(service, job, client) if wait else None
+        try:
+            await submit(service, job, request, specs, client)
+            if stream is None:
+                view = await run_in_threadpool(find, service, job)
+            else:
+                view = await wait_for_end(service, job, stream, http.is_disconnected)
+        finally:
+            if stream is not None:
+                service.hub.close(job, stream)
         status = 202 if view["ended_at"] is None else 200
         return JSONResponse(view, status_code=status, headers={"Location": f"/v1/jobs/{job}"})
 
+
+def add_jobs(router: APIRouter, service: Service) -> None:
     @router.get("/jobs", summary="Jobs, newest first", responses=errors(422))
     def jobs(limit: Limit = 50) -> JobList:
         found = [service.view.job(row["id"]) for row in service.store.database.jobs(limit)]
@@ -78,16 +93,16 @@ def job_routes(service: Service) -> APIRouter:
         service.remove_job(job, forget=forget)
         return Response(status_code=204)
 
+
+def add_watching(router: APIRouter, service: Service) -> None:
     @router.get(
         "/jobs/{job}/events", summary="A job's progress as server-sent events", response_class=StreamingResponse,
         responses={200: {"content": {"text/event-stream": {}}, "description": "See docs/studio.md."},
                    **errors(404, 422, 503)},
     )  # fmt: skip
     async def events(job: Id, http: Request) -> StreamingResponse:
-        client = client_of(http)
-        refuse_listener(service, client)
         # Before the state is looked at, so that nothing falls between.
-        stream = service.hub.open(job, client)
+        stream = listen(service, job, client_of(http))
         try:
             first = await run_in_threadpool(find, service, job)
         except BaseException:
@@ -106,8 +121,6 @@ def job_routes(service: Service) -> APIRouter:
             raise not_found("preview", f"{place}/{level} of job {job}")
         return Response(data, media_type="model/gltf-binary", headers={"Cache-Control": "private, max-age=600"})
 
-    return router
-
 
 def client_of(request: Request) -> str:
     return request.client.host if request.client else ""
@@ -121,19 +134,36 @@ def charge(service: Service, client: str, num_objects: float) -> None:
     """
     if wait_s := service.rate.take(client, num_objects):
         most = service.config.limits.objects_per_minute
-        text = f"more than {most:g} objects a minute; try again in {math.ceil(wait_s)} s"
+        text = f"more than {most:g} objects and plans a minute; try again in {math.ceil(wait_s)} s"
         raise ApiError(429, text, retry_after_s=wait_s)
 
 
-def refuse_listener(service: Service, client: str) -> None:
-    """Do nothing if there is room for one more stream or waiting request.
+async def submit(service: Service, job: str, request: ObjectRequest, specs: Sequence[ObjectSpec], client: str) -> None:
+    """Have a job accepted; one that is not costs its client nothing.
+
+    Raises:
+        ApiError, HelicubeError: see `charge` and `Service.submit`.
+    """
+    cost = sum(spec.cost for spec in specs)
+    charge(service, client, cost)
+    try:
+        await run_in_threadpool(service.submit, job, request.as_dict, specs, client)
+    except (ApiError, HelicubeError):
+        service.rate.give(client, cost)
+        raise
+
+
+def listen(service: Service, job: str, client: str) -> Stream:
+    """A stream of a job's events, if there is room for one more.
 
     Raises:
         ApiError: too many are open, in all or of this client (503).
     """
     limits, hub = service.config.limits, service.hub
     if hub.num_streams >= limits.streams or hub.num_of(client) >= limits.streams_share:
-        raise ApiError(503, "too many listeners; poll the job instead", code="busy", retry_after_s=5)
+        text = f"{hub.num_streams} streams are open, of at most {limits.streams}, {limits.streams_share} for one client"
+        raise ApiError(503, f"{text}; poll the job instead", code="busy", retry_after_s=5)
+    return hub.open(job, client)
 
 
 def find(service: Service, job: str) -> Json:
@@ -183,20 +213,22 @@ async def watch(service: Service, job: str, stream: Stream, first: Json) -> Asyn
         yield encode_event(event, data)
 
 
-async def wait_for_end(service: Service, job: str, client: str, has_gone: Callable[[], Awaitable[bool]]) -> Json:
+async def wait_for_end(service: Service, job: str, stream: Stream, has_gone: Callable[[], Awaitable[bool]]) -> Json:
     """The job when it has ended, or as it stands when the wait is over, the client has gone or the service stops."""
-    stream = service.hub.open(job, client)
-    try:
-        until = time.monotonic() + service.config.limits.wait_s
-        view, event = await run_in_threadpool(find, service, job), ""
-        while view["ended_at"] is None and event not in {"closing", "late"}:
-            left_s = max(0.0, until - time.monotonic())
-            try:
-                event, _ = await asyncio.wait_for(stream.messages.get(), min(LOOK_S, left_s))
-            except TimeoutError:
-                event = "late" if left_s <= LOOK_S or await has_gone() else ""
-            if event in {"end", "closing", "gone", "late"}:
-                view = await run_in_threadpool(find, service, job)
-        return view
-    finally:
-        service.hub.close(job, stream)
+    now = time.monotonic()
+    until, look = now + service.config.limits.wait_s, now + LOOK_S
+    view, event = await run_in_threadpool(find, service, job), ""
+    while view["ended_at"] is None and event not in {"closing", "late"}:
+        try:
+            # Progress comes more often than the client is looked after: by the clock, and not by silence.
+            left_s = max(0.0, min(until, look) - time.monotonic())
+            event, _ = await asyncio.wait_for(stream.messages.get(), left_s)
+        except TimeoutError:
+            event = ""
+        now = time.monotonic()
+        if event not in {"end", "closing", "gone"} and now >= min(until, look):
+            look = now + LOOK_S
+            event = "late" if now >= until or await has_gone() else ""
+        if event in {"end", "closing", "gone", "late"}:
+            view = await run_in_threadpool(find, service, job)
+    return view

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import secrets
 import sqlite3
 import threading
 import time
@@ -143,10 +142,11 @@ class Service:
 
     # Requests.
 
-    def submit(self, request: dict[str, object], specs: Sequence[ObjectSpec], client: str = "") -> str:
-        """Accept a job; its id. All of it is on disk when this returns.
+    def submit(self, job: str, request: dict[str, object], specs: Sequence[ObjectSpec], client: str) -> None:
+        """Accept a job. All of it is on disk when this returns.
 
         Args:
+            job: its id, 32 hex digits drawn for it.
             client: whose share of the queue it takes.
 
         Raises:
@@ -160,7 +160,6 @@ class Service:
         for key, spec in zip(keys, specs, strict=True):
             if key not in fresh and key not in self.works and not self.store.has(key):
                 fresh[key] = self.steps.request(spec.prompt, spec.sampling, spec.box)
-        job = secrets.token_hex(16)
         with self.lock:
             refuse_beyond_the_queue(self, keys, client)
             self._accept(job, request, dict(enumerate(zip(keys, specs, strict=True))), fresh, client)
@@ -170,7 +169,6 @@ class Service:
         except sqlite3.Error as error:
             # The job is accepted all the same.
             self.store.disk.refused(error)
-        return job
 
     def _accept(
         self,
