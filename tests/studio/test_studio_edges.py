@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import math
+import os
 import re
 import sys
 import threading
@@ -306,3 +308,46 @@ def test_a_job_larger_than_the_queue_is_told_so_and_not_to_come_again(start: Sta
     assert answer.status_code == 422
     assert "5 is too many; at most 4" in answer.json()["error"]["message"]
     assert client.post("/v1/objects", json={**ask, "variants": 4}).status_code == 202
+
+
+def test_what_is_not_there_is_named_with_what_is(start: Start) -> None:
+    client = start()
+    for method, path, words in (
+        ("GET", "/nothing/here", ("'/nothing/here'", "/openapi.json")),
+        ("PUT", "/v1/jobs", ("PUT", "'/v1/jobs'", "use GET")),
+    ):
+        message = client.request(method, path).json()["error"]["message"]
+        assert all(word in message for word in words), message
+    bad = client.post("/v1/objects", content=b"{}", headers={"Content-Type": "application/json", "Content-Length": "x"})
+    assert "'x' is not a number; give" in bad.json()["error"]["message"]
+
+
+def test_files_that_run_out_say_nothing_of_the_disk(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start()
+    service: Any = client.service  # type: ignore[attr-defined]
+
+    def fail(number: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    for path, number, code, sound in (
+        ("/v1/engine", errno.EMFILE, "busy", True),
+        # In a folder for temporary files.
+        ("/plan", errno.ENOSPC, "busy", True),
+        ("/v1/engine", errno.EROFS, "broken", False),
+    ):
+        monkeypatch.setattr(service.view, "engine", lambda number=number: fail(number))
+        monkeypatch.setattr("helicube.serve.plan_page.search", lambda *_, number=number: fail(number))
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, code)
+        assert os.strerror(number) in answer.json()["error"]["message"]
+        assert "Retry-After" in answer.headers
+        assert service.store.disk.is_sound is sound
+
+
+def test_a_search_for_a_plan_costs_as_much_as_an_object(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("helicube.serve.plan_page.search", lambda *_: b"<p>plan</p>")
+    client = start(limits={"objects_per_minute": 6.0})
+    codes = [client.get("/plan", params={"context": context}).status_code for context in (1, 2, 2, 2, 3, 4, 2)]
+    # Those that are kept cost nothing, nor do names that are unknown.
+    assert codes == [200, 200, 200, 200, 200, 429, 200]
+    assert client.get("/plan?model=nonsense").status_code == 422

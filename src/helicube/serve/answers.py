@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -34,6 +36,8 @@ TEXTS = {
     503: "The service is stopping, broken or busy; see Retry-After.",
 }
 EXAMPLE = 'send for example {"prompt": "a red wooden chair"}'
+DISK_ERRORS = {errno.ENOSPC, errno.EROFS, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)}
+log = logging.getLogger(__name__)
 ANYWHERE = (401, 403, 408, 413, 421, 429)
 
 
@@ -67,8 +71,14 @@ def first_problem(problems: Sequence[Any]) -> str:
     return f"{place}{value}: {problem['msg']}{rest}; see /openapi.json"
 
 
-def detail_of(error: HTTPException) -> str:
+def detail_of(request: Request, error: HTTPException) -> str:
     """The framework's words, or better ones."""
+    path = request.url.path[:60]
+    if error.status_code == 404:
+        return f"there is nothing at {path!r}; see /openapi.json"
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "other methods")
+        return f"{request.method[:20]} is not taken at {path!r}; use {allowed}, see /openapi.json"
     if error.status_code == 400 and "parsing the body" in str(error.detail):
         return f"the body cannot be read: it is nested too deeply, or holds too long a number; {EXAMPLE}"
     return str(error.detail)
@@ -97,13 +107,18 @@ def add_error_answers(app: FastAPI, disk: DiskState) -> None:
         return reply(ApiError(status, first_problem(problems)))
 
     @app.exception_handler(HTTPException)
-    async def of_http(_: Request, error: HTTPException) -> JSONResponse:
-        answer = ApiError(error.status_code, detail_of(error))
+    async def of_http(request: Request, error: HTTPException) -> JSONResponse:
+        answer = ApiError(error.status_code, detail_of(request, error))
         return JSONResponse(answer.body, status_code=error.status_code, headers=error.headers)
 
     @app.exception_handler(sqlite3.Error)
     @app.exception_handler(OSError)
     async def of_disk(_: Request, error: Exception) -> JSONResponse:
+        if isinstance(error, OSError) and error.errno not in DISK_ERRORS:
+            # Files that run out, for example, say nothing of the disk, and pass.
+            log.error("a request failed", exc_info=error)
+            text = f"the system declined ({error.strerror or type(error).__name__}); try again in a moment"
+            return reply(ApiError(503, text, code="busy", retry_after_s=5))
         disk.refused(error)
         return reply(disk.answer)
 

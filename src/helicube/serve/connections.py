@@ -22,8 +22,10 @@ HEAD_S = 10.0
 WRITE_S = 30.0
 # The same once the service ends.
 LAST_WRITE_S = 2.0
-# Of uvicorn, on what is no HTTP: `send_400_response` tells of it with the address.
+# Of uvicorn, on what is no HTTP: `send_400_response` tells of it with the address, and the client what to do.
 NAMELESS = "Invalid HTTP request received."
+
+NO_HTTP = "the request is no HTTP/1.1; send one, without TLS, and with a head of at most 32 KiB"
 
 log = logging.getLogger(__name__)
 
@@ -114,10 +116,10 @@ class _Connection(H11Protocol):
             self.writing.cancel()
             self.writing = None
 
-    def send_400_response(self, msg: str) -> None:
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - says neither what was wrong nor what is right
         """The answer to what is no HTTP, in the shape of all others: the guard never sees it."""
         log.warning("%s:%s sent what is no HTTP", *(self.client or ("?", "?")))
-        body = json.dumps(ApiError(400, msg).body).encode()
+        body = json.dumps(ApiError(400, NO_HTTP).body).encode()
         fields = {
             **HEADERS,
             "Content-Type": "application/json",

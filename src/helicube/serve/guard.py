@@ -192,7 +192,7 @@ async def read_body(receive: Receive, headers: Headers, limits: Limits) -> Recei
     """
     length = headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()):
-        raise ApiError(400, f"Content-Length {length[:20]!r} is not a number")
+        raise ApiError(400, f"Content-Length {length[:20]!r} is not a number; give the body's bytes")
     too_large = ApiError(413, f"the body exceeds {limits.body_bytes} bytes; send fewer or shorter prompts")
     if len(length) > 15 or int(length) > limits.body_bytes:
         raise too_large

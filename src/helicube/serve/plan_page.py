@@ -9,6 +9,7 @@ from helicube.errors import InputError
 from helicube.planner.request import PlanOptions, run_plan
 from helicube.planner.shipped import list_engines
 from helicube.serve.byte_cache import ByteCache
+from helicube.serve.problem import ApiError
 from helicube.specs.catalog import list_models
 from helicube.specs.hardware import list_hardware
 from helicube.specs.names import nearest_names
@@ -36,20 +37,36 @@ class Plans:
 
         Raises:
             InputError: an unknown name (files are not read on a client's word), or nothing fits.
+            ApiError: there is no room for temporary files (503).
         """
-        names = plan_names()
-        for what, name, known in (("model", model, names["models"]), ("GPU", gpu, names["gpus"])):
-            if name not in known:
-                raise InputError(f"{what} {name!r} is unknown; did you mean {nearest_names(name, known)}?")
+        check_names(model, gpu)
         key = (model, gpu, max_gpus, context)
         found = self.pages.get(key)
         if found is None:
-            found = search(model, gpu, max_gpus, context)
+            try:
+                found = search(model, gpu, max_gpus, context)
+            except OSError as error:
+                # Of a temporary folder, and not of the disk that holds the objects.
+                text = f"the plan cannot be written now ({error.strerror or error}); try again in a moment"
+                raise ApiError(503, text, code="busy", retry_after_s=5) from None
             self.pages.put(key, found)
         return found.decode()
 
-    def has(self, model: str, gpu: str, max_gpus: int, context: int) -> bool:
-        return self.pages.get((model, gpu, max_gpus, context)) is not None
+    def is_search(self, model: str, gpu: str, max_gpus: int, context: int) -> bool:
+        """Whether a page has to be searched for.
+
+        Raises:
+            InputError: an unknown name.
+        """
+        check_names(model, gpu)
+        return self.pages.get((model, gpu, max_gpus, context)) is None
+
+
+def check_names(model: str, gpu: str) -> None:
+    names = plan_names()
+    for what, name, known in (("model", model, names["models"]), ("GPU", gpu, names["gpus"])):
+        if name not in known:
+            raise InputError(f"{what} {name!r} is unknown; did you mean {nearest_names(name, known)}?")
 
 
 def search(model: str, gpu: str, max_gpus: int, context: int) -> bytes:

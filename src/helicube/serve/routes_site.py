@@ -19,7 +19,7 @@ from helicube.serve.one_at_a_time import OneAtATime
 from helicube.serve.page_files import PageFiles, content_policy
 from helicube.serve.plan_page import Plans, plan_names
 from helicube.serve.problem import ApiError
-from helicube.serve.routes_jobs import client_of
+from helicube.serve.routes_jobs import charge, client_of
 from helicube.serve.schema import EngineState, Health, PlanNames, SessionRequest, Settings
 from helicube.serve.service import Service
 
@@ -63,13 +63,21 @@ def site_routes(service: Service) -> APIRouter:
     @router.get("/plan", summary="The planner's frontier as a page", response_class=Response,
                 responses={200: HTML, **errors(422, 503)})  # fmt: skip
     async def plan(
+        request: Request,
         model: Annotated[str, Query(max_length=100)] = "deepseek-r1",
         gpu: Annotated[str, Query(max_length=100)] = "gb200",
         max_gpus: Annotated[int, Query(ge=1, le=512)] = 64,
         context: Annotated[int, Query(ge=1, le=100_000_000)] = 1_000_000,
     ) -> HTMLResponse:
-        run = run_in_threadpool if plans.has(model, gpu, max_gpus, context) else searches.run
-        text = await run(lambda: plans.page(model, gpu, max_gpus, context))
+        def make() -> str:
+            return plans.page(model, gpu, max_gpus, context)
+
+        if plans.is_search(model, gpu, max_gpus, context):
+            # Takes all cores for as long as an object does.
+            charge(service, client_of(request), 1.0)
+            text = await searches.run(make)
+        else:
+            text = await run_in_threadpool(make)
         headers = {"Content-Security-Policy": content_policy(text, "'self'"), "X-Frame-Options": "SAMEORIGIN",
                    "Cache-Control": "private, max-age=3600"}  # fmt: skip
         return HTMLResponse(text, headers=headers)
