@@ -351,3 +351,12 @@ def test_a_search_for_a_plan_costs_as_much_as_an_object(start: Start, monkeypatc
     # Those that are kept cost nothing, nor do names that are unknown.
     assert codes == [200, 200, 200, 200, 200, 429, 200]
     assert client.get("/plan?model=nonsense").status_code == 422
+
+
+def test_two_services_that_start_at_once_do_not_get_one_port() -> None:
+    with bind("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(InputError, match=f"port {port} cannot be used"):
+            bind("127.0.0.1", port)
+        with bind("127.0.0.1", port, or_any=True) as second:
+            assert second.getsockname()[1] != port

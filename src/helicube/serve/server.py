@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
 
 
 def bind(host: str, port: int, *, or_any: bool = False) -> socket.socket:
-    """A socket on an address.
+    """A socket that listens on an address; who connects waits until it is served.
 
     Args:
         or_any: take any free port if that one is in use.
@@ -64,20 +64,29 @@ def bind(host: str, port: int, *, or_any: bool = False) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((host, port))
+            return listen(family, host, port)
         except OSError:
             if not or_any:
-                listener.close()
                 raise
-            listener.bind((host, 0))
+            return listen(family, host, 0)
     except OSError as error:
         raise InputError(f"{host} port {port} cannot be used ({error.strerror}); choose another --port") from None
     except (TypeError, UnicodeError):
         # Names are encoded before they are looked up.
         raise InputError(f"host {host[:60]!r} is no address or name; choose another --host") from None
+
+
+def listen(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        # At once: of two that are bound and do not listen yet, only one can later (Linux, SO_REUSEADDR).
+        listener.listen(BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
     return listener
 
 
