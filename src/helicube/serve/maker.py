@@ -38,10 +38,7 @@ class Maker:
     # What the engine's thread reports.
 
     def joined(self, work: Work) -> None:
-        try:
-            self.store.database.begin_items(work.owners)
-        except sqlite3.Error as error:
-            self.store.disk.refused(error)
+        self.service.attempts.add(work.owners)
         self.teller.live(work)
 
     def stepped(self, work: Work) -> None:
@@ -68,7 +65,7 @@ class Maker:
         self.teller.live(work)
 
     def failed(self, work: Work, error: Exception) -> None:
-        """Book an object that came to nothing."""
+        """Book an object that came to nothing; the one report that waits for the disk."""
         if isinstance(error, HelicubeError):
             codes = {InputError: "invalid_request", GeometryError: "geometry"}
             code = next((name for kind, name in codes.items() if isinstance(error, kind)), type(error).__name__)

@@ -59,6 +59,8 @@ class Scheduler:
         # Only the engine's thread writes this.
         self.running: dict[int, Draw] = {}
         self.num_tokens = 0
+        # Slots that could not be freed, by handle.
+        self.stuck: set[int] = set()
         self.thread = threading.Thread(target=self._run, name="helicube-engine", daemon=True)
 
     def start(self) -> None:
@@ -66,7 +68,8 @@ class Scheduler:
 
     @property
     def is_sound(self) -> bool:
-        return self.thread.is_alive() or self.stopping
+        is_stuck = any(slot.handle in self.stuck for slot in list(self.engine.slots))
+        return (self.thread.is_alive() and not is_stuck) or self.stopping
 
     @property
     def is_idle(self) -> bool:
@@ -136,17 +139,21 @@ class Scheduler:
         for handle, draw in list(self.running.items()):
             if draw.work.cancelled:
                 del self.running[handle]
-                self.engine.leave(handle)
+                self._leave(handle, draw)
+
+    def _leave(self, handle: int, draw: Draw) -> None:
+        try:
+            self.engine.leave(handle)
+        except Exception:
+            self.stuck.add(handle)
+            log.exception("slot of object %s cannot be freed", draw.work.key)
 
     def _end_batch(self, error: Exception) -> None:
         log.error("a step failed", exc_info=error)
         works = dict.fromkeys(draw.work for draw in self.running.values())
         for handle, draw in list(self.running.items()):
             del self.running[handle]
-            try:
-                self.engine.leave(handle)
-            except Exception:
-                log.exception("slot of object %s cannot be freed", draw.work.key)
+            self._leave(handle, draw)
         for work in works:
             self._fail(work, error)
 

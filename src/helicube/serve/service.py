@@ -13,6 +13,7 @@ from helicube.engine.request import Request
 from helicube.pipelines.object_steps import ObjectSteps, fingerprint
 from helicube.pipelines.text_to_shape import TextToShape
 from helicube.serve.admission import refuse_beyond_the_queue
+from helicube.serve.attempts import Attempts
 from helicube.serve.buckets import Buckets
 from helicube.serve.byte_cache import ByteCache
 from helicube.serve.config import ServeConfig
@@ -59,6 +60,7 @@ class Service:
         self.rate = Buckets(per_minute / 60, per_minute / 2)
         self.store = store or Store(config.data_dir, config.limits.cache_bytes)
         self.previews = ByteCache(PREVIEW_BYTES)
+        self.attempts = Attempts(self.store.database, self.store.disk)
         # Guards the work under way together with its rows, so that neither is seen without the other.
         self.lock = threading.RLock()
         self.works: dict[str, Work] = {}
@@ -87,6 +89,7 @@ class Service:
                 # Another model, or another version of helicube.
                 self.store.database.rename_item(row["job"], row["place"], key)
             self._add((row["job"], row["place"]), self._work(key, spec, None, json.loads(row["notes"])))
+        self.attempts.start()
         self.meshes.start()
         self.scheduler.start()
 
@@ -119,9 +122,17 @@ class Service:
 
     def _wait_until_idle(self) -> None:
         until = time.monotonic() + self.config.grace_s
-        while time.monotonic() < until and not (self.scheduler.is_idle and self.meshes.is_idle):
+        while time.monotonic() < until and not self._is_idle:
             if self.hurried.wait(0.02):
                 return
+
+    @property
+    def _is_idle(self) -> bool:
+        """Nothing is begun that can be finished; asked of the work, which is between slots and meshes in neither."""
+        parked = set(self.late.parked)
+        with self.lock:
+            begun = [work for work in self.works.values() if work.status != "queued" and work not in parked]
+        return not begun and self.scheduler.is_idle and self.meshes.is_idle
 
     def hurry(self) -> None:
         """Told to stop a second time: wait for nothing."""
@@ -134,6 +145,7 @@ class Service:
         timeout_s = 0.0 if self.hurried.is_set() else 5.0
         self.scheduler.stop(timeout_s)
         self.meshes.stop(timeout_s)
+        self.attempts.stop(timeout_s)
         try:
             self.store.database.forgive()
         except sqlite3.Error as error:
