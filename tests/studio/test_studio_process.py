@@ -312,3 +312,24 @@ def test_answers_that_break_off_are_asked_for_again_or_said_in_one_line() -> Non
         assert client.job("x") == {"id": "x"}
         with pytest.raises(DeviceError, match="broke off"):
             client.submit("a chair")
+
+
+def test_the_key_goes_to_its_service_alone() -> None:
+    heard: list[bytes] = []
+
+    def answers(head: bytes) -> int:
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection, listener:
+                heard.append(connection.recv(65536))
+                connection.sendall(head + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}")
+
+        threading.Thread(target=answer, daemon=True).start()
+        return int(listener.getsockname()[1])
+
+    elsewhere = answers(b"HTTP/1.1 200 OK\r\n")
+    port = answers(b"HTTP/1.1 302 Found\r\nLocation: http://localhost:%d/x\r\n" % elsewhere)
+    assert helicube.Client(f"http://127.0.0.1:{port}", "a key of sixteen", patience_s=0).job("x") == {}
+    assert ["Bearer a key of sixteen" in said.decode() for said in heard] == [True, False]

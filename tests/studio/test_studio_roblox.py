@@ -165,14 +165,15 @@ def test_luau_module_says_what_is_wrong(roblox: tuple[Any, Services]) -> None:
 def test_luau_module_outlives_a_broken_connection(roblox: tuple[Any, Services]) -> None:
     module, made = roblox
     service = module.new("http://here")
-    real, broken = made.request, [2]
+    real, broken, is_full = made.request, [2], [False]
+    busy = {"Success": False, "StatusCode": 429, "StatusMessage": "", "Body": "", "Headers": {"retry-after": "3"}}
 
     def request(asked: Any) -> Any:
         assert "wait=" not in asked["Url"]
         if broken[0]:
             broken[0] -= 1
             raise ConnectionError("HttpError: ConnectFail")
-        return real(asked)
+        return made.lua.table_from(busy, recursive=True) if is_full[0] else real(asked)
 
     made.request = request  # type: ignore[method-assign, assignment]
     options = made.lua.table_from({"maxTriangles": 500, "quality": "draft"})
@@ -180,6 +181,16 @@ def test_luau_module_outlives_a_broken_connection(roblox: tuple[Any, Services]) 
     broken[0] = 99
     with pytest.raises(lupa.lua51.LuaError, match=r"cannot be reached.*ConnectFail"):
         service.generate(service, "a chair", options)
+    # No wait is begun that ends too late.
+    made.waits.clear()
+    with pytest.raises(lupa.lua51.LuaError, match=r"cannot be reached"):
+        service.generate(service, "a chair", made.lua.table_from({"timeout": 1}))
+    assert made.waits == []
+    # What was wrong last is what is told.
+    broken[0], is_full[0] = 1, True
+    with pytest.raises(lupa.lua51.LuaError, match="stays busy"):
+        service.generate(service, "a chair", options)
+    assert made.waits == [2, 3, 3, 3]
 
 
 def test_luau_module_waits_when_the_queue_is_full(start: Start) -> None:
@@ -194,5 +205,6 @@ def test_luau_module_waits_when_the_queue_is_full(start: Start) -> None:
     service = lua.execute(MODULE.read_text()).new("http://here")
     with pytest.raises(lupa.lua51.LuaError, match="stays busy"):
         service.generate(service, "a chair", None)
-    assert len(services.waits) == 5
+    # Between five tries.
+    assert len(services.waits) == 4
     assert all(1 <= seconds <= 60 for seconds in services.waits)

@@ -185,8 +185,11 @@ class Client:
     def _open(self, method: str, path: str, body: Json | None = None) -> Any:
         """An answer; what passes by itself is waited out."""
         data = None if body is None else json.dumps(body).encode()
-        headers = self.headers | ({"Content-Type": "application/json"} if data is not None else {})
+        headers = {"Content-Type": "application/json"} if data is not None else {}
         request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
+        for name, value in self.headers.items():
+            # The key is for this service, wherever else it may send one.
+            request.add_unredirected_header(name, value)
         until = time.monotonic() + self.patience_s
         while True:
             try:
