@@ -203,3 +203,28 @@ def test_what_is_between_its_slot_and_its_mesh_is_waited_for(start: Start, tmp_p
     client.__exit__()
     second = start(step_s=0.5, data_dir=tmp_path / "kept", grace_s=0.0)
     assert second.get(f"/v1/jobs/{job['id']}").json()["status"] == "done"
+
+
+def test_rows_that_cannot_be_taken_up_keep_no_service_from_starting(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = start(step_s=0.5, grace_s=0.0, slots=1, data_dir=tmp_path / "kept")
+    jobs = [post(client, wait=False, prompt=f"a {thing}")["id"] for thing in ("chair", "table", "lamp")]
+    client.__exit__()
+    with sqlite3.connect(tmp_path / "kept" / "jobs.sqlite3") as rows:
+        rows.execute("UPDATE items SET spec = json_set(spec, '$.unheard_of', 1) WHERE job = ?", (jobs[0],))
+        rows.execute("UPDATE items SET object = ? WHERE job = ?", ("0" * 32, jobs[1]))
+    rows.close()
+
+    def full(*_: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("helicube.serve.database.Database.rename_item", full)
+    again = start(data_dir=tmp_path / "kept")
+    unread = again.get(f"/v1/jobs/{jobs[0]}").json()["objects"][0]
+    assert (unread["status"], unread["error"]["code"]) == ("failed", "unreadable")
+    assert "ask again" in unread["error"]["message"]
+    assert f"job {jobs[1]}, object 0 cannot be taken up" in caplog.text
+    until(lambda: bool(again.get(f"/v1/jobs/{jobs[2]}").json()["status"] == "done"))
+    # For the next start.
+    assert again.get(f"/v1/jobs/{jobs[1]}").json()["status"] == "queued"

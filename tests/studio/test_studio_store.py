@@ -266,3 +266,27 @@ def test_a_change_that_the_disk_refuses_leaves_the_database_usable(tmp_path: Pat
     database.add_job("k" * 32, {}, [("a" * 32, {}, [], "live", False)])
     assert [row["id"] for row in database.jobs(9)] == ["k" * 32]
     database.close()
+
+
+def test_a_smaller_bound_holds_from_the_start(tmp_path: Path) -> None:
+    store = Store(tmp_path, 1 << 20)
+    for letter in "abc":
+        put(store, letter * 32)
+    _, total = store.database.total_bytes()
+    store.close()
+    store = Store(tmp_path, total // 2)
+    assert set(store.database.known()) == {"c" * 32}
+    store.close()
+
+
+def test_a_slow_reader_of_a_damaged_file_leaves_its_remake(tmp_path: Path) -> None:
+    store = Store(tmp_path, 1 << 20)
+    put(store, "a" * 32)
+    seen = store.row("a" * 32)
+    store.delete("a" * 32)
+    put(store, "a" * 32)
+    store.files.path("a" * 32).write_bytes(b"between two writes")
+    with pytest.raises(ApiError, match="made anew meanwhile"):
+        store.mesh(seen)
+    assert store.has("a" * 32)
+    store.close()

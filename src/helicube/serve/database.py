@@ -13,7 +13,7 @@ from typing import Any
 
 from helicube.serve.database_file import FORMAT, open_connection
 
-__all__ = ["Database", "NewItem"]
+__all__ = ["Database", "NewItem", "Row"]
 
 # A use is later than all before it, whatever the clock says.
 LATEST = "MAX(?, COALESCE((SELECT MAX(used_at) FROM objects), 0) + 1e-6)"

@@ -41,9 +41,10 @@ def object_routes(service: Service) -> APIRouter:
         before: Annotated[str, Query(pattern=r"^[0-9]{1,12}\.[0-9]{1,9}_[0-9a-f]{32}$|^$")] = "",
     ) -> ObjectList:
         at, _, key = before.partition("_")
-        rows = service.store.database.objects(limit, float(at or 1e12), key)
-        more = len(rows) == limit
-        last = f"{rows[-1]['created_at']:.9f}_{rows[-1]['id']}" if more else None
+        # One more than is shown tells whether there is a next page.
+        found = service.store.database.objects(limit + 1, float(at or 1e12), key)
+        rows = found[:limit]
+        last = f"{rows[-1]['created_at']:.9f}_{rows[-1]['id']}" if len(found) > limit else None
         return ObjectList.model_validate({"objects": [service.view.object(row) for row in rows], "next": last})
 
     @router.get(

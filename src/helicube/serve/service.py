@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from helicube.engine.request import Request
+from helicube.errors import HelicubeError
 from helicube.pipelines.object_steps import ObjectSteps, fingerprint
 from helicube.pipelines.text_to_shape import TextToShape
 from helicube.serve.admission import refuse_beyond_the_queue
@@ -17,7 +18,7 @@ from helicube.serve.attempts import Attempts
 from helicube.serve.buckets import Buckets
 from helicube.serve.byte_cache import ByteCache
 from helicube.serve.config import ServeConfig
-from helicube.serve.database import NewItem
+from helicube.serve.database import NewItem, Row
 from helicube.serve.events import Hub
 from helicube.serve.late_writes import LateWrites
 from helicube.serve.maker import Maker
@@ -81,22 +82,34 @@ class Service:
         """Take up what an earlier process left unfinished, and begin."""
         for row in self.store.database.unfinished():
             if row["attempts"] >= MAX_ATTEMPTS:
-                self._give_up((row["job"], row["place"]))
+                text = f"the service died {MAX_ATTEMPTS} times while it made this object"
+                self._give_up((row["job"], row["place"]), "crashed", f"{text}; ask again, or report the prompt")
                 continue
-            spec = ObjectSpec.from_dict(json.loads(row["spec"]))
-            key = spec.key(self.model_id)
-            if key != row["object"]:
-                # Another model, or another version of helicube.
-                self.store.database.rename_item(row["job"], row["place"], key)
-            self._add((row["job"], row["place"]), self._work(key, spec, None, json.loads(row["notes"])))
+            try:
+                self._take_up(row)
+            except (ValueError, TypeError, KeyError, HelicubeError) as error:
+                text = f"the request cannot be read ({type(error).__name__}); it may be another version's: ask again"
+                self._give_up((row["job"], row["place"]), "unreadable", text)
+            except sqlite3.Error as error:
+                # Its row stays as it is, for the next start.
+                log.exception("job %s, object %d cannot be taken up", row["job"], row["place"])
+                self.store.disk.refused(error)
         self.attempts.start()
         self.meshes.start()
         self.scheduler.start()
 
-    def _give_up(self, owner: Owner) -> None:
-        text = f"the service died {MAX_ATTEMPTS} times while it made this object; ask again, or report the prompt"
+    def _take_up(self, row: Row) -> None:
+        spec = ObjectSpec.from_dict(json.loads(row["spec"]))
+        key = spec.key(self.model_id)
+        work = self._work(key, spec, None, json.loads(row["notes"]))
+        if key != row["object"]:
+            # Another model, or another version of helicube.
+            self.store.database.rename_item(row["job"], row["place"], key)
+        self._add((row["job"], row["place"]), work)
+
+    def _give_up(self, owner: Owner, code: str, text: str) -> None:
         log.error("job %s, object %d: %s", *owner, text)
-        self.late.end([owner], "failed", {"code": "crashed", "message": text})
+        self.late.end([owner], "failed", {"code": code, "message": text})
         self.stats.ended("failed")
 
     @property

@@ -86,6 +86,8 @@ class Store:
                 self.database.book_picture(key, 0)
         if moved := self.files.sweep(self.database.known()):
             log.warning("%d finished objects that %s does not know were moved to %s", moved, path, self.files.lost)
+        # The bound may have become smaller.
+        self.trim("")
 
     def close(self) -> None:
         self.database.close()
@@ -148,13 +150,17 @@ class Store:
             # Such as too many open files: that says nothing against the object.
             raise unreadable(row["id"], error) from None
         if mesh is None:
-            raise self._drop(row["id"])
+            raise self._drop(row)
         return mesh
 
-    def _drop(self, key: str) -> ApiError:
+    def _drop(self, row: Row) -> ApiError:
         """Remove an object whose file is not what was written; what to answer."""
-        if not self.has(key):
+        key, found = row["id"], self.database.object(row["id"])
+        if found is None:
             return gone(key, "was deleted meanwhile")
+        if found["created_at"] != row["created_at"]:
+            # Another reader was here before, and the object is back.
+            return gone(key, "was made anew meanwhile")
         what = "is missing on the disk" if self.files.size(key) < 0 else "was damaged on the disk"
         log.error("object %s is dropped: its file %s", key, what)
         self.delete(key)
