@@ -79,22 +79,28 @@ def unended(client: helicube.Client) -> list[str]:
     return left or ["of more than 200 jobs"]
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
+def shoot(options: argparse.Namespace, target: Target, load: Load) -> tuple[list[float], int]:
+    """Kill and restart until the load stops; seconds that each start took, and objects seen before the last kill."""
     chance = random.Random(options.seed)
+    downtimes: list[float] = []
+    finished_before_last = 0
+    for _ in range(options.kills):
+        time.sleep(chance.uniform(0.05, options.within_s))
+        # As far as clients saw: shows that kills fall into work, not into start-up alone.
+        finished_before_last = len(load.seen)
+        target.kill()
+        started = time.monotonic()
+        target.start()
+        downtimes.append(time.monotonic() - started)
+    load.stop()
+    return downtimes, finished_before_last
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         target = Target(options, Path(folder), forked=True)
         load = Load(target, (options.clients or [8])[0])
-        downtimes = []
-        finished_before_last = 0
-        for _ in range(options.kills):
-            time.sleep(chance.uniform(0.05, options.within_s))
-            # As far as clients saw: shows that kills fall into work, not into start-up alone.
-            finished_before_last = len(load.seen)
-            target.kill()
-            started = time.monotonic()
-            target.start()
-            downtimes.append(time.monotonic() - started)
-        load.stop()
+        downtimes, finished_before_last = shoot(options, target, load)
         client = helicube.Client(target.url)
         ended = [(number, end_of(client, job)) for number, job in load.accepted]
         never_ended = unended(client)

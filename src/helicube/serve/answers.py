@@ -86,6 +86,12 @@ def detail_of(request: Request, error: HTTPException) -> str:
 
 def add_error_answers(app: FastAPI, disk: DiskState) -> None:
     """Make every error a line in the same shape."""
+    for add in (add_answers_to_clients, add_answers_to_faults):
+        add(app, disk)
+
+
+def add_answers_to_clients(app: FastAPI, _: DiskState) -> None:
+    """What the request itself did wrong."""
 
     @app.exception_handler(ApiError)
     async def of_api(_: Request, error: ApiError) -> JSONResponse:
@@ -110,6 +116,10 @@ def add_error_answers(app: FastAPI, disk: DiskState) -> None:
     async def of_http(request: Request, error: HTTPException) -> JSONResponse:
         answer = ApiError(error.status_code, detail_of(request, error))
         return JSONResponse(answer.body, status_code=error.status_code, headers=error.headers)
+
+
+def add_answers_to_faults(app: FastAPI, disk: DiskState) -> None:
+    """What is wrong with the service."""
 
     @app.exception_handler(sqlite3.Error)
     @app.exception_handler(OSError)

@@ -183,6 +183,19 @@ def is_foreign(headers: Headers, path: str, *, cors: bool) -> bool:
     return headers.get("sec-fetch-dest") != "document" or path == "/plan" or path.endswith(".png")
 
 
+def length_of(headers: Headers) -> int:
+    """Bytes that a body says to have; 0 if it does not say.
+
+    Raises:
+        ApiError: that is no number (400).
+    """
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit()):
+        raise ApiError(400, f"Content-Length {length[:20]!r} is not a number; give the body's bytes")
+    # Python takes no more than thousands of digits, and none of these is a length.
+    return int(length[:20])
+
+
 async def read_body(receive: Receive, headers: Headers, limits: Limits) -> Receive:
     """Take the whole body within its bounds of size and time; a `receive` that gives it again.
 
@@ -190,11 +203,8 @@ async def read_body(receive: Receive, headers: Headers, limits: Limits) -> Recei
         ApiError: too large (413), too slow (408), or a length that is none (400).
         ClientGone: the client went away.
     """
-    length = headers.get("content-length", "0")
-    if not (length.isascii() and length.isdigit()):
-        raise ApiError(400, f"Content-Length {length[:20]!r} is not a number; give the body's bytes")
     too_large = ApiError(413, f"the body exceeds {limits.body_bytes} bytes; send fewer or shorter prompts")
-    if len(length) > 15 or int(length) > limits.body_bytes:
+    if length_of(headers) > limits.body_bytes:
         raise too_large
     parts = bytearray()
 

@@ -33,8 +33,13 @@ FILE: dict[int | str, dict[str, Any]] = {
 def object_routes(service: Service) -> APIRouter:
     """The routes under /v1/objects, but for POST."""
     router = APIRouter(prefix="/v1/objects", tags=["objects"])
-    pictures = OneAtATime("pictures", max_waiting=32)
+    # Files before single objects: a name with an ending is no id.
+    for add in (add_list, add_files, add_objects):
+        add(router, service)
+    return router
 
+
+def add_list(router: APIRouter, service: Service) -> None:
     @router.get("", summary="Finished objects, newest first", responses=errors(422))
     def objects(
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
@@ -46,6 +51,10 @@ def object_routes(service: Service) -> APIRouter:
         rows = found[:limit]
         last = f"{rows[-1]['created_at']:.9f}_{rows[-1]['id']}" if len(found) > limit else None
         return ObjectList.model_validate({"objects": [service.view.object(row) for row in rows], "next": last})
+
+
+def add_files(router: APIRouter, service: Service) -> None:
+    pictures = OneAtATime("pictures", max_waiting=32)
 
     @router.get(
         "/{object_id}.{ending}", summary="An object as a file", response_class=Response,
@@ -74,6 +83,8 @@ def object_routes(service: Service) -> APIRouter:
                 headers["Content-Encoding"] = "gzip"
         return Response(data, media_type=ENDINGS[ending], headers=headers)
 
+
+def add_objects(router: APIRouter, service: Service) -> None:
     @router.get("/{object_id}", summary="An object", response_model=ObjectBody, responses=errors(404, 422))
     def one(object_id: Id) -> JSONResponse:
         return JSONResponse(service.view.object(service.store.row(object_id)))
@@ -82,5 +93,3 @@ def object_routes(service: Service) -> APIRouter:
     def delete(object_id: Id) -> Response:
         service.delete_object(object_id)
         return Response(status_code=204)
-
-    return router

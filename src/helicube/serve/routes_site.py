@@ -32,9 +32,13 @@ HTML = {"content": {"text/html": {}}, "description": "A page."}
 def site_routes(service: Service) -> APIRouter:
     """The page and what it shows besides objects."""
     router = APIRouter(tags=["page"])
-    pages, plans = PageFiles(reload=service.config.reload_page), Plans()
-    searches = OneAtATime("searches", max_waiting=4)
-    module = ROBLOX.read_bytes()
+    add_page(router, service)
+    add_plans(router, service)
+    return router
+
+
+def add_page(router: APIRouter, service: Service) -> None:
+    pages, module = PageFiles(reload=service.config.reload_page), ROBLOX.read_bytes()
 
     @router.get("/", include_in_schema=False)
     def index(request: Request) -> Response:
@@ -55,6 +59,10 @@ def site_routes(service: Service) -> APIRouter:
                 responses={200: {"content": {"text/plain": {}}, "description": "Luau."}, **errors()})  # fmt: skip
     def roblox() -> Response:
         return Response(module, media_type="text/plain; charset=utf-8", headers={"Cache-Control": "no-cache"})
+
+
+def add_plans(router: APIRouter, service: Service) -> None:
+    plans, searches = Plans(), OneAtATime("searches", max_waiting=4)
 
     @router.get("/v1/plan/names", summary="Names that the planner knows", responses=errors())
     def names() -> PlanNames:
@@ -82,13 +90,16 @@ def site_routes(service: Service) -> APIRouter:
                    "Cache-Control": "private, max-age=3600"}  # fmt: skip
         return HTMLResponse(text, headers=headers)
 
-    return router
-
 
 def state_routes(service: Service, keys: Keys) -> APIRouter:
     """Health, metrics, bounds, the live engine, and the key."""
     router = APIRouter(tags=["service"])
+    add_state(router, service, keys)
+    add_session(router, service, keys)
+    return router
 
+
+def add_state(router: APIRouter, service: Service, keys: Keys) -> None:
     @router.get("/healthz", summary="Does it work?", responses={503: {"model": Health}, **errors()})
     def health() -> JSONResponse:
         status = "stopping" if service.stopping else "ok" if service.is_sound else "broken"
@@ -109,6 +120,8 @@ def state_routes(service: Service, keys: Keys) -> APIRouter:
     def settings() -> Settings:
         return settings_of(service, keys)
 
+
+def add_session(router: APIRouter, service: Service, keys: Keys) -> None:
     @router.post("/v1/session", summary="Sign a browser in", status_code=204, responses=errors(400, 422))
     def sign_in(body: SessionRequest, request: Request) -> Response:
         if not keys.needed or not keys.is_key(body.api_key):
@@ -125,8 +138,6 @@ def state_routes(service: Service, keys: Keys) -> APIRouter:
         answer = Response(status_code=204)
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
-
-    return router
 
 
 def settings_of(service: Service, keys: Keys) -> Settings:
