@@ -69,7 +69,7 @@ async def until(check: Callable[[], bool], seconds: float = 20.0) -> None:
 
 def test_who_reads_nothing_is_let_go_of_and_who_reads_is_not() -> None:
     async def talk() -> None:
-        async with listening(max_connections=10, write_s=0.5) as (port, state):
+        async with listening(max_connections=10, most_per_address=10, write_s=0.5) as (port, state):
             connections: set[Any] = state.connections
             with connect(port, reads=False) as silent, connect(port, reads=False) as last:
                 for client in (silent, last):
@@ -85,9 +85,9 @@ def test_who_reads_nothing_is_let_go_of_and_who_reads_is_not() -> None:
     run_async(talk())
 
 
-def test_one_address_takes_half_of_the_places_and_its_own_give_way() -> None:
+def test_one_address_takes_its_share_of_the_places_and_its_own_give_way() -> None:
     async def talk() -> None:
-        async with listening(max_connections=4, write_s=60.0) as (port, state):
+        async with listening(max_connections=4, most_per_address=2, write_s=60.0) as (port, state):
             connections: set[Any] = state.connections
             silent = []
             for number in range(6):
@@ -113,7 +113,7 @@ def test_one_address_takes_half_of_the_places_and_its_own_give_way() -> None:
 
 def test_with_requests_on_all_places_the_newest_goes() -> None:
     async def talk() -> None:
-        async with listening(max_connections=1, write_s=60.0) as (port, state):
+        async with listening(max_connections=1, most_per_address=1, write_s=60.0) as (port, state):
             connections: set[Any] = state.connections
             with connect(port) as first:
                 first.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n")
@@ -131,7 +131,7 @@ def test_with_requests_on_all_places_the_newest_goes() -> None:
 
 def test_the_end_of_the_service_waits_for_no_reader_for_long() -> None:
     async def talk() -> None:
-        async with listening(max_connections=4, write_s=60.0) as (port, state):
+        async with listening(max_connections=4, most_per_address=2, write_s=60.0) as (port, state):
             connections: set[Any] = state.connections
             with connect(port, reads=False) as silent:
                 silent.sendall(GET)

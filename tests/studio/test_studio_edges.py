@@ -215,7 +215,7 @@ def test_a_client_that_has_gone_holds_no_place(talks: bool) -> None:
 
 
 def test_listeners_that_come_at_once_are_held_to_the_bound(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = start(limits={"streams": 4, "wait_s": 2.0})
+    client = start(limits={"streams": 4, "wait_s": 2.0, "requests_per_s": 1000.0})
     service: Any = client.service  # type: ignore[attr-defined]
     real, go = service.submit, threading.Event()
 

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from studio_start import Start
 from test_studio_service import DRAFT, post, until
 
+from helicube.serve.config import Limits
 from helicube.serve.mesh_workers import COARSE, FINAL, MeshWorkers
 from helicube.serve.service import MAX_ATTEMPTS, Service
 
@@ -137,7 +138,7 @@ def test_objects_that_wait_for_a_mesh_fill_the_queue(start: Start, monkeypatch: 
 
 
 def test_one_client_cannot_take_the_whole_queue(start: Start) -> None:
-    client = start(step_s=0.3, slots=1, limits={"queue": 8, "objects": 1})
+    client = start(step_s=0.3, slots=1, limits={"queue": 8, "objects": 1, "requests_per_s": 1000.0})
     service = service_of(client)
     other = TestClient(client.app, base_url="http://127.0.0.1", client=("10.0.0.7", 1))
     codes = [
@@ -228,3 +229,17 @@ def test_rows_that_cannot_be_taken_up_keep_no_service_from_starting(
     until(lambda: bool(again.get(f"/v1/jobs/{jobs[2]}").json()["status"] == "done"))
     # For the next start.
     assert again.get(f"/v1/jobs/{jobs[1]}").json()["status"] == "queued"
+
+
+def test_jobs_that_wait_for_one_object_are_bounded_too(start: Start) -> None:
+    client = start(step_s=0.5, slots=1, limits={"waiting": 3}, grace_s=0.0)
+    answers = [client.post("/v1/objects", json={**DRAFT, "prompt": "a chair"}) for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [202, 202, 202, 429, 429]
+    assert answers[-1].json()["error"]["code"] == "queue_full"
+    assert "3 objects of jobs wait" in answers[-1].json()["error"]["message"]
+
+
+def test_behind_a_proxy_nobody_has_a_share() -> None:
+    apart, together = Limits(queue=32, streams=8), Limits(queue=32, streams=8, requests_per_s=0.0)
+    assert (apart.queue_share, apart.streams_share) == (24, 4)
+    assert (together.queue_share, together.streams_share) == (32, 8)

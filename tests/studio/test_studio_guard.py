@@ -421,7 +421,7 @@ def test_listeners_are_counted_and_let_go(start: Start) -> None:
 
 
 def test_one_client_cannot_have_all_streams(start: Start) -> None:
-    client = start(limits={"streams": 4})
+    client = start(limits={"streams": 4, "requests_per_s": 1000.0})
     hub = client.service.hub  # type: ignore[attr-defined]
     assert client.post("/v1/objects?wait=true", json=BODY).status_code == 200
     for _ in range(2):

@@ -31,15 +31,20 @@ def refuse_beyond_the_queue(service: Service, keys: Sequence[str], client: str) 
         raise ApiError(503, "the service is broken; its log says why", code="broken", retry_after_s=30)
     num_new = len({key for key in keys if key not in service.works and not service.store.has(key)})
     limits = service.config.limits
+    works = list(service.works.values())
     # Those that wait for a mesh count too: they hold memory, and a new object is behind both.
-    waiting = [work for work in list(service.works.values()) if work.status != "decoding"]
+    waiting = [work for work in works if work.status != "decoding"]
     meshing = sum(work.status == "meshing" for work in waiting)
     behind = len(waiting) - min(meshing, service.config.mesh_threads)
     mine = sum(work.client == client for work in waiting)
     each_s = service.stats.median("object_s") or 2.0
     wait_s = max(1.0, min(60.0, each_s * (1 + behind / service.config.slots)))
+    num_items = sum(len(work.owners) for work in works)
     text = None
-    if num_new and behind + num_new > limits.queue:
+    if num_items + len(keys) > limits.waiting:
+        # Each of them is told of every step, also where others wait for the same object.
+        text = f"{num_items} objects of jobs wait already and at most {limits.waiting} may; let some finish"
+    elif num_new and behind + num_new > limits.queue:
         text = f"{behind} objects wait already and at most {limits.queue} may; try again in {math.ceil(wait_s)} s"
     elif num_new and mine + num_new > limits.queue_share:
         text = f"{mine} of your objects wait already and at most {limits.queue_share} may; let some finish"

@@ -46,12 +46,15 @@ class Limits:
     triangles: int = MOST_TRIANGLES
     # Objects that wait for a slot, or for their mesh; a job that would exceed it is refused.
     queue: int = 64
+    # Objects of jobs that have not ended, one that several wait for counted for each.
+    waiting: int = 4096
     # Bytes of a request's body, and seconds it may take to arrive.
     body_bytes: int = 65_536
     body_s: float = 10.0
     # Longest answer to ?wait=true.
     wait_s: float = 120.0
-    # Per client address: objects asked for per minute, and requests per second of any kind; 0 is no limit.
+    # Per client address: objects asked for per minute, and requests per second of any kind; 0 is no limit, and of the
+    # latter says that addresses are not those of clients, as behind a proxy: none then has a share of its own either.
     objects_per_minute: float = 120.0
     requests_per_s: float = 100.0
     # Event streams and waiting answers open at a time.
@@ -74,14 +77,18 @@ class Limits:
         return min(self.objects, self.queue)
 
     @property
+    def tells_clients_apart(self) -> bool:
+        return self.requests_per_s > 0
+
+    @property
     def queue_share(self) -> int:
         """The most of the queue that one client address may have."""
-        return max(self.most_objects, 3 * self.queue // 4)
+        return max(self.most_objects, 3 * self.queue // 4) if self.tells_clients_apart else self.queue
 
     @property
     def streams_share(self) -> int:
         """The most event streams that one client address may have."""
-        return max(1, self.streams // 2)
+        return max(1, self.streams // 2) if self.tells_clients_apart else self.streams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ class _Connection(H11Protocol):
     """Ends when a head or a reader takes too long, and gives its place to a newer one while it has no request."""
 
     max_connections: int
+    most_per_address: int
     head_s: float
     write_s: float
     timer: asyncio.TimerHandle | None = None
@@ -46,8 +47,9 @@ class _Connection(H11Protocol):
         # `pause_writing` is called as soon as anything is unsent, and `resume_writing` when all of it is sent.
         transport.set_write_buffer_limits(high=0)
         own = [other for other in others if self.client and other.client and other.client[0] == self.client[0]]
-        crowd = own if 2 * len(own) >= self.max_connections else others
-        if 2 * len(own) >= self.max_connections or len(others) >= self.max_connections:
+        is_share_full = len(own) >= self.most_per_address
+        if is_share_full or len(others) >= self.max_connections:
+            crowd = own if is_share_full else others
             give_way = make_room(crowd) or self
             give_way.transport.abort()
         self._watch()
@@ -144,14 +146,21 @@ def waited_until(connection: _Connection) -> float:
     return timer.when() if timer else 0.0
 
 
-def connection_type(*, max_connections: int, head_s: float = HEAD_S, write_s: float = WRITE_S) -> type[H11Protocol]:
+def connection_type(
+    *, max_connections: int, most_per_address: int, head_s: float = HEAD_S, write_s: float = WRITE_S
+) -> type[H11Protocol]:
     """A class of connections for uvicorn.
 
     Args:
-        max_connections: beyond it, or beyond half of it for one address, those without a request go for newer ones.
+        max_connections: beyond it, those without a request go for newer ones.
+        most_per_address: the same for those of one client address.
         head_s: seconds for a request's head.
         write_s: seconds in which something of what is written must be taken.
     """
-    return type(
-        "Connection", (_Connection,), {"max_connections": max_connections, "head_s": head_s, "write_s": write_s}
-    )
+    bounds = {
+        "max_connections": max_connections,
+        "most_per_address": most_per_address,
+        "head_s": head_s,
+        "write_s": write_s,
+    }
+    return type("Connection", (_Connection,), bounds)

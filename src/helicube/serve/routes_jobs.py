@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Annotated, Any
@@ -148,7 +149,7 @@ async def submit(service: Service, job: str, request: ObjectRequest, specs: Sequ
     charge(service, client, cost)
     try:
         await run_in_threadpool(service.submit, job, request.as_dict, specs, client)
-    except (ApiError, HelicubeError):
+    except (ApiError, HelicubeError, sqlite3.Error):
         service.rate.give(client, cost)
         raise
 

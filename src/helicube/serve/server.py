@@ -111,6 +111,8 @@ def serve(
     logging.getLogger("uvicorn.error").addFilter(lambda record: record.getMessage() != NAMELESS)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
+    connections = connections_within(config.limits.streams + 256)
+    share = connections // 2 if config.limits.tells_clients_apart else connections
     settings = uvicorn.Config(
         guarded(create_app(service), service),
         # What it has to tell goes where the service's own lines go, see `start.write_log`.
@@ -124,7 +126,7 @@ def serve(
         lifespan="on",
         timeout_keep_alive=15,
         timeout_graceful_shutdown=math.ceil(config.grace_s) + 5,
-        http=connection_type(max_connections=connections_within(config.limits.streams + 256)),
+        http=connection_type(max_connections=connections, most_per_address=share),
         h11_max_incomplete_event_size=32_768,
     )
     server = _Server(settings, service, lambda: on_ready(f"http://{shown}:{port}/") if on_ready else None)
