@@ -84,3 +84,20 @@ def test_a_number_out_of_range_is_told(pipeline: TextToShape) -> None:
     for wrong in (0, 17):
         with pytest.raises(InputError, match=f"best_of={wrong} is out of range; choose 1 to 16"):
             pipeline.decode_many(["a chair"], [SamplingConfig()], best_of=wrong)
+
+
+def test_the_field_of_a_candidate_that_was_judged_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = TextToShape(DefaultModel(tiny_weights(), Words()))
+    [one] = pipeline.decode_many(["a chair"], [SamplingConfig(temperature=1.0, seed=3)], best_of=1)
+    decoded: list[int] = []
+    decode = pipeline.model.decode
+
+    def counted(ids: NDArray[np.int64]) -> Shape:
+        decoded.append(len(ids))
+        return decode(ids)
+
+    monkeypatch.setattr(pipeline.model, "decode", counted)
+    first, second = pipeline.shape(one), pipeline.shape(replace(one, sizes=np.array([1, 0.5, 1], np.float32)))
+    assert len(decoded) == 1
+    np.testing.assert_array_equal(second.sizes, [1, 0.5, 1])
+    assert not np.array_equal(first.sizes, second.sizes), "what is kept is not changed"

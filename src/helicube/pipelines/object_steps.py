@@ -95,7 +95,7 @@ class ObjectSteps:
         if len(ids) < self.num_tokens:
             assert isinstance(self.model, ShapeFirst), "a preview of some ids needs a model whose shape comes first"
             return with_sizes(self.model.decode_shape(ids), parse_box(box))
-        return with_sizes(self.model.decode(ids), parse_box(box))
+        return self.pipeline.field(ids, parse_box(box))
 
     @staticmethod
     def mesh(shape: Shape, box: Sequence[float] | None, options: MeshOptions) -> Mesh:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ __all__ = [
 Progress = Callable[[int, int], None]
 # Share of an object's volume in one piece from which no other candidate is looked at.
 SOUND = 0.995
+FIELDS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,8 @@ class TextToShape:
         self.resolved = prepare(model.decoder, self.options)
         # By whether there are rows for guidance.
         self.engines: dict[bool, Engine] = {}
+        # A candidate is judged before it is built: the last few fields are kept (2 MB each with the bundled model).
+        self._fields = lru_cache(maxsize=FIELDS)(self._decoded_field)
 
     def engine(self, num_slots: int, guided: bool) -> Engine:
         """An engine with at least that many slots; one is kept, the largest that was asked for."""
@@ -258,7 +262,14 @@ class TextToShape:
 
     def shape(self, decoded: Decoded) -> Shape:
         """The field of an object's ids, in the box that was asked for."""
-        return with_sizes(self.model.decode(decoded.ids), decoded.sizes)
+        return self.field(decoded.ids, decoded.sizes)
+
+    def field(self, ids: NDArray[np.int64], sizes: NDArray[np.float32] | None) -> Shape:
+        """The field of a row of ids, in a box (3,) if one was asked for."""
+        return with_sizes(self._fields(np.ascontiguousarray(ids, dtype=np.int64).tobytes()), sizes)
+
+    def _decoded_field(self, ids: bytes) -> Shape:
+        return self.model.decode(np.frombuffer(ids, dtype=np.int64).copy())
 
     def _step_bytes(self, num_slots: int, guided: bool) -> int:
         """Bytes that a step has to read, with the cache half full."""

@@ -88,8 +88,24 @@ class Joint(nn.Module):
             nn.init.zeros_(p)
 
     def forward(self, volume_BCWWW: Tensor) -> Tensor:
-        joined: Tensor = volume_BCWWW + self.conv_out(F.gelu(self.conv_in(volume_BCWWW)))
-        return joined
+        return volume_BCWWW + convolved(self.conv_out, F.gelu(convolved(self.conv_in, volume_BCWWW)))
+
+
+def convolved(conv: nn.Conv3d, x_BCWWW: Tensor) -> Tensor:
+    """A convolution of width 3.
+
+    On a CPU, PyTorch leaves volumes in a batch of one to a slow way of its own; as planes with their neighbours for
+    channels they are a batch for a fast one: 8 instead of 36 ms for 32 × 24³ on two cores.
+    """
+    if len(x_BCWWW) != 1 or x_BCWWW.device.type != "cpu" or torch.is_grad_enabled():
+        y: Tensor = conv(x_BCWWW)
+        return y
+    depth = x_BCWWW.shape[2]
+    padded = F.pad(x_BCWWW[0], (0, 0, 0, 0, 1, 1))
+    # (W planes, 3 · C, W, W)
+    planes = torch.cat([padded[:, k : k + depth] for k in range(3)]).transpose(0, 1)
+    weight = conv.weight.transpose(1, 2).flatten(1, 2)
+    return F.conv2d(planes, weight, conv.bias, padding=1).transpose(0, 1)[None]
 
 
 class LatticeEncoder(nn.Module):
