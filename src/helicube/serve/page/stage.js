@@ -5,6 +5,7 @@ import { Cell } from "./cell.js";
 import { find } from "./elements.js";
 import { FIGURE_M } from "./figure.js";
 import { NoRenderer } from "./no-renderer.js";
+import { drawsOnProcessor } from "./processor.js";
 import { token } from "./theme.js";
 
 const REVEAL_MS = 520;
@@ -57,7 +58,7 @@ export class Stage extends EventTarget {
   /** A renderer, or a stand-in and a line of text. */
   #start() {
     try {
-      return new three.WebGLRenderer({ canvas: this.canvas, antialias: true, alpha: true });
+      return new three.WebGLRenderer({ canvas: this.canvas, antialias: !drawsOnProcessor, alpha: true });
     } catch {
       this.blind = true;
       find("#no-webgl").hidden = false;
@@ -94,7 +95,8 @@ export class Stage extends EventTarget {
     const first = !cell.model, before = cell.size.length();
     cell.show(model, level);
     cell.tint(this.colors());
-    if (first && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.#reveals.set(cell, performance.now());
+    const still = drawsOnProcessor || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (first && !still) this.#reveals.set(cell, performance.now());
     if (first || Math.abs(cell.size.length() / before - 1) > 0.2) this.home();
     this.draw();
   }
