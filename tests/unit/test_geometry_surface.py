@@ -169,7 +169,8 @@ def test_batches_do_not_change_the_surface() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [(-1.0, "empty.*-1.*seed"), (1.0, "without a surface.*bound"), (np.nan, "NaN"), (np.inf, "infinity")]
+    ("value", "words"),
+    [(-1.0, "empty.*-1.*seed"), (1.0, "without a surface.*bound"), (np.nan, "NaN"), (np.inf, "infinity")],
 )
 def test_a_field_without_a_surface_is_a_clear_error(value: float, words: str) -> None:
     with pytest.raises(GeometryError, match=words) as caught:
