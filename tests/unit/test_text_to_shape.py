@@ -14,10 +14,14 @@ from tiny import Words, tiny_weights
 from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import CheckpointError, GeometryError, InputError, PromptError
+from helicube.geometry.budget import simplify
+from helicube.geometry.mesh import Mesh
+from helicube.geometry.metrics import num_components
 from helicube.geometry.topology import is_watertight
 from helicube.models.cube.default import DefaultWeights, load_default, save_default
 from helicube.models.cube.lattice_code import Shape, box_ids, sizes_of_ids
 from helicube.models.cube.palette import UNUSED
+from helicube.pipelines import meshing
 from helicube.pipelines.meshing import MeshOptions, build_mesh
 from helicube.pipelines.shape_model import DefaultModel
 from helicube.pipelines.text_to_shape import TextToShape, parse_box
@@ -123,6 +127,19 @@ def test_mesh_has_its_proportions_colors_and_place() -> None:
     assert mesh.vertex_colors is not None
     right = mesh.vertices[:, 0] > 0.05
     assert (mesh.vertex_colors[right] == [255, 0, 0]).all()
+
+
+def test_what_simplifying_pinches_off_is_no_piece_of_the_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pinching(mesh: Mesh, max_triangles: int) -> Mesh:
+        fewer = simplify(mesh, max_triangles)
+        corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=np.float32) * 1e-3
+        sides = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]], dtype=np.int32)
+        vertices = np.concatenate([fewer.vertices, fewer.vertices.max(axis=0) + corners])
+        return Mesh(vertices=vertices, faces=np.concatenate([fewer.faces, fewer.num_vertices + sides]))
+
+    monkeypatch.setattr(meshing, "simplify", pinching)
+    mesh, _ = build_mesh(ball(), MeshOptions(cells=64, max_triangles=500))
+    assert num_components(mesh) == 1
 
 
 def test_box_is_met_exactly() -> None:

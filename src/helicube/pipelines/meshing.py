@@ -63,8 +63,9 @@ def build_mesh(shape: Shape, options: MeshOptions, fit: NDArray[np.float32] | No
     mesh = find_surface(shape, options.cells)
     surface_s = time.perf_counter() - started
     mesh = repair(mesh).mesh
-    if options.max_triangles is not None:
-        mesh = simplify(mesh, options.max_triangles)
+    if options.max_triangles is not None and mesh.num_faces > options.max_triangles:
+        # Once more: collapses pinch off slivers without volume, and most loose pieces of generated objects were such.
+        mesh = repair(simplify(mesh, options.max_triangles)).mesh
     return finish_mesh(mesh, shape, options, fit), surface_s
 
 
