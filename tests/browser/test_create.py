@@ -133,17 +133,23 @@ def test_the_figure_is_175_cm_tall_and_the_grid_fits_the_object(page: Page) -> N
 def test_every_download_opens_in_another_program(page: Page, studio: Studio, tmp_path: Path) -> None:
     generate(page, "a red chair", seed=11)
     made = next(o for o in studio.get("/v1/objects?limit=50")["objects"] if o["seed"] == 11)
-    for ending in ("glb", "stl", "ply", "obj"):
+    libraries = []
+    for ending in ("glb", "stl", "ply", "mtl", "obj"):
         with page.expect_download() as waiting:
             page.click(f"#downloads a[aria-label='Download {ending.upper()}']")
         name = waiting.value.suggested_filename
         assert re.fullmatch(rf"[\w-]*chair[\w-]*\.{ending}", name), name
         path = tmp_path / name
         waiting.value.save_as(path)
+        if ending == "mtl":
+            libraries.append(name)
+            continue
         mesh = trimesh.load_mesh(path)
         assert len(mesh.faces) == made["num_triangles"], ending
         assert np.allclose(mesh.extents, made["extents"], rtol=1e-4), ending
         assert mesh.is_watertight, ending
+    # The last was the OBJ: what it names was downloaded under that name.
+    assert re.findall("mtllib (.+)", path.read_text()) == libraries
 
 
 def test_two_pages_at_once_each_get_their_own(page: Page, open_page: OpenPage, studio: Studio) -> None:
