@@ -50,12 +50,14 @@ export class Gallery extends EventTarget {
   async #more() {
     const { scrollLeft, clientWidth, scrollWidth } = this.list;
     if (!this.#next || scrollLeft + clientWidth < scrollWidth - 300) return;
-    const cursor = this.#next;
+    const cursor = this.#next, last = this.objects.at(-1)?.id;
     this.#next = null;
     const answer = await call(`/v1/objects?limit=${PAGE}&before=${encodeURIComponent(cursor)}`).catch(() => null);
+    // Begun anew meanwhile: what came hangs on what is no longer shown.
+    if (this.objects.at(-1)?.id !== last) return;
+    this.#next = answer ? answer.next : cursor;
     if (!answer) return;
     this.objects.push(...answer.objects);
-    this.#next = answer.next;
     this.#draw();
   }
 
