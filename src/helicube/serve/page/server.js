@@ -21,33 +21,31 @@ async function troubleOf(response) {
   }
 }
 
-/** JSON in, JSON out; null where the answer has no body. Asks for the key once per refusal. */
-export async function call(path, { method = "GET", body } = {}) {
-  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+/** A good answer. Asks for the key once per refusal. */
+async function ask(path, options) {
   let response;
   try {
-    response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    response = await fetch(path, options);
   } catch {
     connection.doubt();
     throw new Trouble("The server does not answer. This page tries again by itself.");
   }
   if (response.status === 401 && path !== "/v1/session") {
     await askForKey();
-    return call(path, { method, body });
+    return ask(path, options);
   }
   if (!response.ok) throw await troubleOf(response);
+  return response;
+}
+
+/** JSON in, JSON out; null where the answer has no body. */
+export async function call(path, { method = "GET", body } = {}) {
+  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+  const response = await ask(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   return response.status === 204 ? null : response.json();
 }
 
 /** The bytes of a file, such as a mesh. */
 export async function bytesOf(url) {
-  let response;
-  try {
-    response = await fetch(url);
-  } catch {
-    connection.doubt();
-    throw new Trouble("The server does not answer. This page tries again by itself.");
-  }
-  if (!response.ok) throw await troubleOf(response);
-  return response.arrayBuffer();
+  return (await ask(url)).arrayBuffer();
 }
