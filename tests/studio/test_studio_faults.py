@@ -117,10 +117,11 @@ def test_an_object_under_which_the_process_dies_is_given_up(start: Start, tmp_pa
 def test_objects_that_wait_for_a_mesh_fill_the_queue(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     client = start(limits={"queue": 2})
     service = service_of(client)
-    go = threading.Event()
+    go, begun = threading.Event(), threading.Event()
     real = service.steps.mesh
 
     def mesh(*arguments: Any) -> Any:
+        begun.set()
         go.wait(60)
         return real(*arguments)
 
@@ -130,6 +131,8 @@ def test_objects_that_wait_for_a_mesh_fill_the_queue(start: Start, monkeypatch: 
         for seed in range(20):
             body = {**DRAFT, "prompt": "a chair", "seed": seed, "temperature": 1}
             taken += client.post("/v1/objects", json=body).status_code == 202
+            # Accepted, the first leaves the queue only once it is being built.
+            assert begun.wait(60)
             until(lambda: all(work.status == "meshing" for work in list(service.works.values())))
         # One is being built, two wait.
         assert taken == 3

@@ -223,16 +223,16 @@ def test_a_full_queue_says_when_to_come_again(start: Start) -> None:
 def test_variants_lists_and_a_failure_among_them(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     client = start()
     service = client.service  # type: ignore[attr-defined]
-    real = service.steps.model.decode
+    real = service.steps.pipeline.field
 
-    def decode(ids: Any) -> Any:
-        shape = real(ids)
+    def field(ids: Any, sizes: Any) -> Any:
+        shape = real(ids, sizes)
         if broken:
             return dataclasses.replace(shape, field=lambda points: np.full(len(points), -1, dtype=np.float32))
         return shape
 
     broken = False
-    monkeypatch.setattr(service.steps.model, "decode", decode)
+    monkeypatch.setattr(service.steps.pipeline, "field", field)
     job = post(client, prompt=["a chair", "a table"], variants=2, seed=7)
     assert [(o["prompt"], o["seed"]) for o in job["objects"]] == [
         ("a chair", 7), ("a chair", 8), ("a table", 7), ("a table", 8),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from helicube.serve.problem import ApiError
+from helicube.serve.work import Work
 
 if TYPE_CHECKING:
     from helicube.serve.service import Service
@@ -34,9 +35,8 @@ def refuse_beyond_the_queue(service: Service, keys: Sequence[str], client: str) 
     works = list(service.works.values())
     # Those that wait for a mesh count too: they hold memory, and a new object is behind both.
     waiting = [work for work in works if work.status != "decoding"]
-    meshing = sum(work.status == "meshing" for work in waiting)
-    behind = len(waiting) - min(meshing, service.config.mesh_threads)
-    mine = sum(work.client == client for work in waiting)
+    behind = num_behind(waiting, service.config.mesh_threads)
+    mine = num_behind([work for work in waiting if work.client == client], service.config.mesh_threads)
     each_s = service.stats.median("object_s") or 2.0
     wait_s = max(1.0, min(60.0, each_s * (1 + behind / service.config.slots)))
     num_items = sum(len(work.owners) for work in works)
@@ -50,3 +50,8 @@ def refuse_beyond_the_queue(service: Service, keys: Sequence[str], client: str) 
         text = f"{mine} of your objects wait already and at most {limits.queue_share} may; let some finish"
     if text is not None:
         raise ApiError(429, text, code="queue_full", retry_after_s=wait_s)
+
+
+def num_behind(works: Sequence[Work], mesh_threads: int) -> int:
+    """Those of some objects outside the slots that wait, and are not being built."""
+    return len(works) - min(sum(work.status == "meshing" for work in works), mesh_threads)
