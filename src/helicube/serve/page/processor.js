@@ -1,4 +1,7 @@
-/** Whether the browser draws on the processor, for want of a graphics card: each frame then takes time from the object. */
+/** Whether the browser draws on the processor, for want of a graphics card.
+ *
+ * Shadows and movement then take time from the object.
+ */
 
 export const drawsOnProcessor = probe();
 

@@ -38,7 +38,7 @@ export class Stage extends EventTarget {
     this.canvas = find("#canvas");
     this.renderer = this.#start();
     this.renderer.localClippingEnabled = true;
-    this.renderer.shadowMap.enabled = true;
+    this.renderer.shadowMap.enabled = !drawsOnProcessor;
     this.renderer.toneMapping = three.NeutralToneMapping;
     this.renderer.setScissorTest(true);
     this.renderer.autoClear = false;
