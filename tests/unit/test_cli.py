@@ -138,3 +138,9 @@ def test_mistakes_on_the_command_line_are_one_line_with_a_remedy(arguments: tupl
     command = {"genrate": "helicube "}.get(arguments[0], "" if arguments[-1] == "2" else "helicube generate ")
     assert done.stderr == f"{line}; see `{command}--help`\n"
     assert done.stdout == ""
+
+
+def test_starting_ranks_imports_no_torch_for_the_options() -> None:
+    code = "import sys, helicube.pipelines.run_text; print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"

@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from helicube.errors import InputError, PromptError
-from helicube.nn.quantize import parse_format
 from helicube.specs.layout import HelixLayout
 
 __all__ = ["RunOptions"]
 
 DTYPES = ("auto", "float32", "bfloat16")
-# Those of `nn.quantize` that the CPU's kernels read, which is where they save time.
-WEIGHTS = ("float32", "bfloat16", "int8", "int4")
 # A day.
 MOST_TIMEOUT_S = 86_400
 # Far above any context; a device that never ends is not read for ever.
@@ -84,8 +81,12 @@ class RunOptions:
     def _check_weights(self) -> None:
         if self.weight_format == "auto":
             return
-        if parse_format(self.weight_format).name not in WEIGHTS:
-            raise InputError(f"weight format {self.weight_format!r} is for GPUs; choose one of {', '.join(WEIGHTS)}")
+        # Here, so that a launcher, which only starts ranks, need not import PyTorch for its options.
+        from helicube.kernels.cpu.matrix import FORMATS
+        from helicube.nn.quantize import parse_format
+
+        if parse_format(self.weight_format).name not in FORMATS:
+            raise InputError(f"weight format {self.weight_format!r} is for GPUs; choose one of {', '.join(FORMATS)}")
         if self.check:
             raise InputError(
                 f"--check compares bit by bit what --weight-format {self.weight_format} rounds; leave one of them out"
