@@ -188,7 +188,7 @@ class Scheduler:
         except Exception as error:  # noqa: BLE001 - only this object is to blame
             self._fail(work, error)
             return
-        draw.handle, draw.joined_s = handle, time.monotonic()
+        draw.joined_s = time.monotonic()
         # From here on tokens are counted.
         draw.last_token_s = draw.joined_s
         self.running[handle] = draw

@@ -151,7 +151,6 @@ class Draw:
     work: Work
     # 0 is the one with the object's own seed.
     number: int
-    handle: int = 0
     tokens_done: int = 0
     # Whether the listener knows of the shape, before all ids are there.
     shape_told: bool = False
