@@ -80,7 +80,7 @@ def field_logits(library: Library, layers: FieldLayers, latents: Latents, points
             *(len(points_P3), width, layers.num_heads, num_freqs, head.num_outputs),
             *(layers.eps, layers.frequencies.data_ptr(), layers.carrier.data_ptr()),
         )
-        + b"".join(m.record.raw[:56] for m in layers.matrices)
+        + b"".join(m.native for m in layers.matrices)
         + AFTER.pack(
             *(ctypes.addressof(keys), ctypes.addressof(values)),
             *(layers.head_weight.data_ptr(), layers.head_bias),
@@ -92,4 +92,4 @@ def field_logits(library: Library, layers: FieldLayers, latents: Latents, points
 
 def _records(matrices: Sequence[PackedMatrix]) -> ctypes.Array[ctypes.c_char]:
     """An array of native matrices."""
-    return ctypes.create_string_buffer(b"".join(m.record.raw[:56] for m in matrices))
+    return ctypes.create_string_buffer(b"".join(m.native for m in matrices))

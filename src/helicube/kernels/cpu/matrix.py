@@ -16,13 +16,15 @@ from torch import Tensor
 
 from helicube.kernels.cpu.library import Library
 
-__all__ = ["ACTIVATION_GROUP", "FORMATS", "PackedMatrix", "pack"]
+__all__ = ["ACTIVATION_GROUP", "FORMATS", "RECORD", "PackedMatrix", "pack"]
 
 # Places in the native enumeration, and weights in 32 bits.
 FORMATS: Final = {"float32": (0, 1), "bfloat16": (1, 2), "int8": (2, 4), "int4": (3, 8)}
 # Inputs that share a scale when they are rounded to int8 for int8 weights; int4 uses the group of its weights.
 ACTIVATION_GROUP: Final = 64
 BLOCK: Final = 64
+# native/types.h, Matrix.
+RECORD: Final = struct.Struct("=7q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +42,14 @@ class PackedMatrix:
     scale: Tensor | None
     # (blocks · 64,) float32.
     bias: Tensor | None
-    # The native structure, and where it is.
+    # The native structure (and a zero byte), and where it is.
     record: ctypes.Array[ctypes.c_char]
     address: int
+
+    @property
+    def native(self) -> bytes:
+        """The native structure, to stand in another."""
+        return self.record.raw[: RECORD.size]
 
     @property
     def num_bytes(self) -> int:
@@ -116,7 +123,7 @@ def pack(
         scale.data_ptr() if scale is not None else 0,
         bias.data_ptr() if bias is not None else 0,
     )
-    record = ctypes.create_string_buffer(struct.pack("=7q", *pointers, code, n, num_inputs, group))
+    record = ctypes.create_string_buffer(RECORD.pack(*pointers, code, n, num_inputs, group))
     return PackedMatrix(
         format=format,
         num_outputs=n,

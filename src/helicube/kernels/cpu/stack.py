@@ -18,7 +18,7 @@ from torch import Tensor
 
 from helicube.kernels.cpu.attention import ROTARY, NewToken, attend_token, cache_record, channels, is_index
 from helicube.kernels.cpu.library import Library
-from helicube.kernels.cpu.matrix import PackedMatrix
+from helicube.kernels.cpu.matrix import RECORD, PackedMatrix
 from helicube.kernels.cpu.products import Norm, gate_up, linear, linear_group, linear_range, rows_record
 from helicube.kernels.sampling_state import SamplingState
 
@@ -28,7 +28,7 @@ __all__ = ["DecodeStack", "StackConfig", "StackLayer"]
 CACHE: Final = struct.Struct("=5q")
 STEP: Final = struct.Struct("=qq6qdddqq3qq3q3qqqq3q")
 SAMPLER: Final = struct.Struct("=17q")
-NO_MATRIX: Final = bytes(56)
+NO_MATRIX: Final = bytes(RECORD.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,8 +222,8 @@ def _check_shapes(c: StackConfig, layer: StackLayer) -> None:
 
 def _layer_record(layer: StackLayer, keys: Tensor, values: Tensor, prefix: int) -> bytes:
     """native/types.h, Layer."""
-    qkv = b"".join(m.record.raw[:56] for m in layer.qkv) + NO_MATRIX * (3 - len(layer.qkv))
-    rest = b"".join(m.record.raw[:56] for m in (layer.proj, layer.gate, layer.up, layer.down))
+    qkv = b"".join(m.native for m in layer.qkv) + NO_MATRIX * (3 - len(layer.qkv))
+    rest = b"".join(m.native for m in (layer.proj, layer.gate, layer.up, layer.down))
     norms = [0 if t is None else t.data_ptr() for t in (layer.q_norm, layer.k_norm)]
     caches = CACHE.pack(*cache_record(keys)) + CACHE.pack(*cache_record(values))
     return (

@@ -83,7 +83,7 @@ static bool run_decode(Team& team, Step step, const Sampler& s, int64_t count) {
         Active a(step, s, lists);
         if (!a.sound) return false;
         if (a.num == 0) return true;
-        int64_t width = a.high - a.low, stride = StepBuffers::spread(width);
+        int64_t width = a.high - a.low, stride = spread(width);
         float* logits = (float*)memory.get(a.num * s.copies * stride * 4);
         step.rows = a.num * s.copies;
         step.ids = a.ids, step.positions = a.positions, step.cache_rows = a.cache_rows;

@@ -9,17 +9,12 @@ namespace hk {
 // Points of a tile: whole passes of rows, and few reads of the weights, which lie in the L3 cache.
 constexpr int64_t TILE = 96;
 
-static inline Rows floats_of(float* data, int64_t stride) { return {(char*)data, stride, FLOAT32}; }
-
 // What a tile needs: what two layers make of the embedded points, queries (then what was attended), and a place that
 // embedded points, scores and the middle of the MLP have in turn.
 struct FieldScratch {
     Arena arena, rounded, sums;
     float *x, *query, *wide;
     int64_t stride, wide_stride;
-
-    // A cache line more than a row, or else columns of a block would lie in a few sets of the L1 cache.
-    static int64_t spread(int64_t n) { return round_up(n, BLOCK) + 16; }
 
     void lay_out(const Field& f) {
         int64_t embedded = 3 + 6 * f.num_freqs;
@@ -58,9 +53,9 @@ static void embed_point(const Field& f, const float* point, float* to) {
 
 // y = norm(x) Wᵀ + b of a tile by the calling thread, added to y where it is a residual.
 static void tile_product(int64_t rows, const Matrix& m, Rows x, int64_t norm, double eps, Rows y, bool residual = false) {
-    Product p = {};
-    p.x = x, p.rows = rows, p.norm = norm, p.eps = eps, p.num = 1;
-    p.matrices[0] = &m, p.high[0] = m.n, p.y[0] = y;
+    Product p = product_of(rows, x);
+    p.norm = norm, p.eps = eps;
+    add_matrix(p, m, y);
     if (residual) p.residual = y;
     Team alone(1);
     run_product(alone, p);
@@ -99,10 +94,10 @@ static float round_weights(float* score, const Field& f, const Quantised& q, int
 // Attention of a tile to one head's latents; the result takes the place of the queries.
 static void attend_latents(const Field& f, FieldScratch& s, int64_t rows, int64_t head) {
     const Matrix &keys = f.keys[head], &values = f.values[head];
-    Rows query = floats_of(s.query + head * values.n, s.stride);
-    tile_product(rows, keys, query, NO_NORM, 0, floats_of(s.wide, s.wide_stride));
-    Product p = {};
-    p.x = floats_of(s.wide, s.wide_stride), p.rows = rows, p.num = 1, p.matrices[0] = &values;
+    Rows query = float_rows(s.query + head * values.n, s.stride);
+    tile_product(rows, keys, query, NO_NORM, 0, float_rows(s.wide, s.wide_stride));
+    Product p = product_of(rows, float_rows(s.wide, s.wide_stride));
+    add_matrix(p, values, query);
     Prepared weights = lay_out(p, s.rounded);
     const Quantised& q = weights.of(values.group);
     float totals[TILE], value[BLOCK];
@@ -122,7 +117,7 @@ static void attend_latents(const Field& f, FieldScratch& s, int64_t rows, int64_
 static void field_tile(const Field& f, int64_t first, int64_t rows) {
     static thread_local FieldScratch s;
     s.lay_out(f);
-    Rows x = floats_of(s.x, s.stride), query = floats_of(s.query, s.stride), wide = floats_of(s.wide, s.wide_stride);
+    Rows x = float_rows(s.x, s.stride), query = float_rows(s.query, s.stride), wide = float_rows(s.wide, s.wide_stride);
     for (int64_t row = 0; row < rows; row++) embed_point(f, f.points + 3 * (first + row), s.wide + row * s.wide_stride);
     tile_product(rows, f.in_layer, wide, NO_NORM, 0, query);
     tile_product(rows, f.out_layer, query, SILU, 0, x);

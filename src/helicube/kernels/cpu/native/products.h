@@ -5,6 +5,24 @@
 
 namespace hk {
 
+// Distance of rows of n values: a cache line more than a row, for a power of two would bring a column's rows into one set
+// of the L1 cache.
+static inline int64_t spread(int64_t n) { return round_up(n, BLOCK) + 16; }
+
+static inline Rows float_rows(float* data, int64_t stride) { return {(char*)data, stride, FLOAT32}; }
+
+// y = x Wᵀ + b of whole matrices, in float32.
+static inline Product product_of(int64_t rows, Rows x) {
+    Product p = {};
+    p.x = x, p.rows = rows;
+    return p;
+}
+
+static inline void add_matrix(Product& p, const Matrix& m, Rows y) {
+    p.matrices[p.num] = &m, p.low[p.num] = 0, p.high[p.num] = m.n, p.y[p.num] = y;
+    p.num++;
+}
+
 // Scale and bias of one block of outputs, or null.
 struct Affine {
     const float *scale, *bias;

@@ -84,27 +84,9 @@ static void run_new_token(Team& team, const NewToken& t, Attention a) {
     });
 }
 
-static Rows float_rows(float* data, int64_t stride) { return {(char*)data, stride, FLOAT32}; }
-
-// y = x Wᵀ + b of whole matrices, in float32.
-static Product product_of(int64_t rows, Rows x) {
-    Product p = {};
-    p.x = x, p.rows = rows;
-    return p;
-}
-
-static void add_matrix(Product& p, const Matrix& m, Rows y) {
-    p.matrices[p.num] = &m, p.low[p.num] = 0, p.high[p.num] = m.n, p.y[p.num] = y;
-    p.num++;
-}
-
 // Intermediate values of a step: x and what is attended (rows, width), queries, keys and values, and the FFN's middle.
-// Rows lie a cache line further apart than they are long: a power of two would bring a column's rows into one set of the L1
-// cache.
 struct StepBuffers {
     Rows x, attended, qkv, middle;
-
-    static int64_t spread(int64_t n) { return round_up(n, LANES) + 16; }
 
     StepBuffers(const Step& s, Arena& arena) {
         int64_t queries = s.heads * s.head_dim;
