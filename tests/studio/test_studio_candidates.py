@@ -37,11 +37,11 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A judge whose choice tells the candidates of the small model, all of one piece, apart; the places it chose."""
     chosen: list[int] = []
 
-    def soundest(_: TextToShape, candidates: Sequence[Decoded]) -> Decoded:
+    def choose(_: TextToShape, candidates: Sequence[Decoded]) -> Decoded:
         chosen.append(int(np.argmax([one.ids.sum() for one in candidates])))
         return candidates[chosen[-1]]
 
-    monkeypatch.setattr(TextToShape, "soundest", soundest)
+    monkeypatch.setattr(TextToShape, "choose", choose)
     return chosen
 
 

@@ -10,25 +10,38 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from helicube.errors import CheckpointError, InputError
 from helicube.models.cube.decoder import DecoderConfig
 from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
 from helicube.models.cube.lattice_colors import ColorConfig
 from helicube.models.cube.text_static import StaticTextEncoder
+from helicube.pipelines.quantize import quantize_folder
 from helicube.pipelines.shape_model import DefaultModel, load_model
-from helicube.train.decoder_task import DecoderTaskConfig, class_weights
+from helicube.train.bundles import bundle, rebundle
+from helicube.train.decoder_task import DecoderTaskConfig
 from helicube.train.distill import write_table
 from helicube.train.factored_decoder import shared_rows
 from helicube.train.items import load_items, split_unseen
 from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig
+from helicube.train.match_task import MatchTaskConfig, equally_true
 from helicube.train.procedural import generate_many
-from helicube.train.runs import bundle, train_colors, train_decoder, train_shape
+from helicube.train.runs import train_colors, train_decoder, train_match, train_shape, tune_decoder
 from helicube.train.shards import ItemInfo, prepare_shards
 from helicube.train.text_table import table_digest
+from helicube.train.token_rows import class_weights, token_rows
 from helicube.train.token_set import TokenSet, kept_tokens, tokenize_items
-from helicube.train.trained_runs import TokenizerRuns, how_far, load_code, load_colors, load_shape, load_state
+from helicube.train.trained_runs import (
+    TokenizerRuns,
+    how_far,
+    load_code,
+    load_colors,
+    load_shape,
+    load_state,
+    load_weights,
+)
 
 SHAPE = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
                       num_joints=1)  # fmt: skip
@@ -173,6 +186,61 @@ def test_the_bundle_holds_the_averaged_weights_and_loads(runs: Path, tmp_path: P
     table, own = model.decoder.transformer.wte.weight, average["decoder.transformer.wte.weight"]
     rows = own + shared_rows(model.code, len(table)) @ average["shared_in.weight"]
     torch.testing.assert_close(table, rows, rtol=1 / 256, atol=1e-6)
+
+
+def test_what_chooses_is_learnt_bundled_and_loaded(runs: Path, items: Path, tmp_path: Path) -> None:
+    tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
+    bundle(tokenizer, runs / "decoder", tmp_path / "model")
+    task = MatchTaskConfig(batch=16, eval_items=4)
+    train_match(items, tmp_path / "model", loop(tmp_path / "match", steps=60, eval_every=30), task)
+    logged = [json.loads(line) for line in (tmp_path / "match" / "metrics.jsonl").read_text().splitlines()]
+    assert logged[-1]["loss"] < 0.8 * logged[0]["loss"]
+    assert "unseen_procedural_right" in logged[-1]
+    with pytest.raises(CheckpointError, match="not a run of `helicube train match`"):
+        rebundle(tmp_path / "model", tmp_path / "no", match_run=runs / "shape")
+    rebundle(tmp_path / "model", tmp_path / "whole", match_run=tmp_path / "match")
+    before, model = load_model(tmp_path / "model"), load_model(tmp_path / "whole")
+    assert isinstance(before, DefaultModel)
+    assert isinstance(model, DefaultModel)
+    assert torch.equal(model.decoder.lm_head.weight, before.decoder.lm_head.weight), "other parts stay as they were"
+    # Objects that it was trained on: captions fit their own objects better than those of others.
+    known = split_unseen(load_items(items))[0]
+    tokens = tokenize_items(model.code, known)
+    rows = token_rows(model.code, tokens, range(len(tokens)), plain_caption, np.random.default_rng(0), mirror_share=0)
+    names = [info.class_name for info in tokens.infos]
+    scores = np.stack([model.likeness(f"a {name}", rows.ids) for name in names])
+    own = np.diag(scores).mean()
+    assert own > scores.mean() + 0.1
+    assert not before.likeness("a chair", rows.ids).any(), "a model without it cannot tell"
+
+
+def plain_caption(
+    info: ItemInfo, palette: NDArray[np.uint8], _: NDArray[np.uint16], __: np.random.Generator
+) -> tuple[str, NDArray[np.uint8]]:
+    return f"a {info.class_name}", palette
+
+
+def test_captions_that_may_be_true_of_another_object_do_not_count_against_it() -> None:
+    names = np.array(["chair", "chair", "chair", "car"])
+    captions = ["a chair", "a red chair", "a crimson chair", "a chair"]
+    want = [[0, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
+    assert equally_true(names, captions).astype(int).tolist() == want
+
+
+def test_a_model_can_be_trained_on(runs: Path, items: Path, tmp_path: Path) -> None:
+    tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
+    bundle(tokenizer, runs / "decoder", tmp_path / "model")
+    quantize_folder(tmp_path / "model", "int8", tmp_path / "int8")
+    before = load_weights(tmp_path / "model").decoder.state_dict()
+    for name, close in (("model", 0.0), ("int8", 0.02)):
+        out = tmp_path / f"tuned-{name}"
+        # A step without a learning rate to speak of: what it began with is what it ends with.
+        tune_decoder(items, tmp_path / name, loop(out, steps=1, lr=1e-9), DecoderTaskConfig(batch=2))
+        rebundle(tmp_path / name, tmp_path / f"new-{name}", decoder_run=out)
+        after = load_weights(tmp_path / f"new-{name}")
+        assert after.config.num_text == 16, "that of the model"
+        for key, tensor in after.decoder.state_dict().items():
+            torch.testing.assert_close(tensor, before[key], rtol=1 / 128, atol=close + 1e-6, msg=f"{name} {key}")
 
 
 def test_tokens_are_kept_and_new_shards_are_encoded(runs: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ ABOVE_0 = click.FloatRange(min=0, min_open=True)
 
 @click.group("train")
 def command() -> None:
-    """Train a model: prepare, text, tokenizer, colors, decoder, bundle. Interrupted runs go on where they stood."""
+    """Train a model: prepare, text, tokenizer, colors, decoder, bundle, match. What is interrupted can go on."""
 
 
 def loop_options(steps: int, lr: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -131,53 +131,90 @@ def colors(*, data: Path, shape: Path, decoder_of: Path | None, **options: Any) 
 
 @command.command("decoder")
 @loop_options(steps=20_000, lr=1.5e-3)
-@click.option("--shape", type=FOLDER, required=True, help="Run of the shape tokenizer.")
-@click.option("--colors", "color_run", type=FOLDER, required=True, help="Run of the colour tokens.")
+@click.option("--shape", type=FOLDER, help="Run of the shape tokenizer.")
+@click.option("--colors", "color_run", type=FOLDER, help="Run of the colour tokens.")
+@click.option("--model", help="In place of both: go on with the decoder of a model's folder; `default` is the bundled.")
 @click.option("--optimizer", type=click.Choice(["adamw", "muon"]), default="muon", show_default=True)
 @click.option("--text", type=FOLDER, help="Folder of a table of `train text`; the bundled one by default.")
 @click.option(
-    "--layers",
-    type=AT_LEAST_1,
-    default=4,
-    show_default=True,
-    help="Dual-stream layers; one single-stream layer follows.",
+    "--layers", type=AT_LEAST_1, show_default="4", help="Dual-stream layers; one single-stream layer follows."
 )
-@click.option("--width", type=AT_LEAST_1, default=256, show_default=True, help="A multiple of 64.")
+@click.option("--width", type=AT_LEAST_1, show_default="256", help="A multiple of 64.")
 @click.option("--batch", type=AT_LEAST_1, default=24, show_default=True, help="Rows a step.")
 @click.option("--compile/--no-compile", "compiled", default=False, help="A minute of compiling, then faster steps.")
 def decoder(
     *,
     data: Path,
-    shape: Path,
-    color_run: Path,
+    shape: Path | None,
+    color_run: Path | None,
+    model: str | None,
     text: Path | None,
-    layers: int,
-    width: int,
+    layers: int | None,
+    width: int | None,
     batch: int,
     compiled: bool,
     **options: Any,
 ) -> None:
-    """Train the decoder on the token rows of a tokenizer."""
+    """Train the decoder on the token rows of a tokenizer, or a model's decoder further, on objects of your own."""
+    from helicube.pipelines.model_folder import find_folder
     from helicube.train.decoder_task import DecoderTaskConfig
-    from helicube.train.runs import decoder_sizes, train_decoder
+    from helicube.train.runs import decoder_sizes, train_decoder, tune_decoder
     from helicube.train.trained_runs import TokenizerRuns
 
-    sizes, task = decoder_sizes(layers, width), DecoderTaskConfig(batch=batch, compiled=compiled)
-    runs = TokenizerRuns(shape=shape, colors=color_run)
-    train_decoder(data, runs, loop_config(options), sizes, task, text=text)
+    task = DecoderTaskConfig(batch=batch, compiled=compiled)
+    if model is not None:
+        if any(given is not None for given in (shape, color_run, text, layers, width)):
+            raise click.UsageError("--model has its own tokenizer, text and sizes; give it alone")
+        tune_decoder(data, find_folder(model), loop_config(options), task)
+    elif shape is None or color_run is None:
+        raise click.UsageError("name the tokenizer: --shape and --colors, or --model")
+    else:
+        runs = TokenizerRuns(shape=shape, colors=color_run)
+        train_decoder(data, runs, loop_config(options), decoder_sizes(layers or 4, width or 256), task, text=text)
+
+
+@command.command("match")
+@loop_options(steps=2_000, lr=1e-3)
+@click.option("--model", default="default", show_default=True, help="Folder of the model that it is for.")
+@click.option("--batch", type=click.IntRange(min=2), default=192, show_default=True, help="Objects a step.")
+def match(*, data: Path, model: str, batch: int, **options: Any) -> None:
+    """Train what chooses, among the objects that a model makes of a prompt, the one that fits it best."""
+    from helicube.pipelines.model_folder import find_folder
+    from helicube.train.match_task import MatchTaskConfig
+    from helicube.train.runs import train_match
+
+    train_match(data, find_folder(model), loop_config(options), MatchTaskConfig(batch=batch))
 
 
 @command.command("bundle")
-@click.option("--shape", type=FOLDER, required=True, help="Run of the shape tokenizer.")
-@click.option("--colors", "color_run", type=FOLDER, required=True, help="Run of the colour tokens.")
-@click.option("--decoder", "decoder_run", type=FOLDER, required=True, help="Run of the decoder.")
+@click.option("--shape", type=FOLDER, help="Run of the shape tokenizer.")
+@click.option("--colors", "color_run", type=FOLDER, help="Run of the colour tokens.")
+@click.option("--model", help="In place of both: a model's folder, whose parts stay but for those named here.")
+@click.option("--decoder", "decoder_run", type=FOLDER, help="Run of the decoder.")
+@click.option("--match", "match_run", type=FOLDER, help="Run of `train match`; with --model.")
 @click.option("--out", type=FOLDER, required=True, help="Folder for the model file.")
-def bundle_(*, shape: Path, color_run: Path, decoder_run: Path, out: Path) -> None:
-    """Put three runs into one model file that `helicube generate --weights` takes, with their text table beside it."""
-    from helicube.train.runs import bundle
+def bundle_(
+    *,
+    shape: Path | None,
+    color_run: Path | None,
+    model: str | None,
+    decoder_run: Path | None,
+    match_run: Path | None,
+    out: Path,
+) -> None:
+    """Put runs into one model file that `helicube generate --weights` takes, with their text table beside it."""
+    from helicube.pipelines.model_folder import find_folder
+    from helicube.train.bundles import bundle, rebundle
     from helicube.train.trained_runs import TokenizerRuns, how_far
 
-    path = bundle(TokenizerRuns(shape=shape, colors=color_run), decoder_run, out)
-    for run in (shape, color_run, decoder_run):
+    if model is not None:
+        if shape is not None or color_run is not None or (decoder_run is None and match_run is None):
+            raise click.UsageError("--model has a tokenizer; give --decoder or --match, or both, with it")
+        path = rebundle(find_folder(model), out, decoder_run=decoder_run, match_run=match_run)
+    elif shape is None or color_run is None or decoder_run is None or match_run is not None:
+        raise click.UsageError("give --shape, --colors and --decoder; or --model with --decoder or --match")
+    else:
+        path = bundle(TokenizerRuns(shape=shape, colors=color_run), decoder_run, out)
+    for run in filter(None, (shape, color_run, decoder_run, match_run)):
         click.echo(how_far(run))
     click.echo(path)

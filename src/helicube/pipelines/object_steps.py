@@ -75,7 +75,7 @@ class ObjectSteps:
         sampling = request.sampling
         return replace(request, sampling=replace(sampling, seed=candidate_seed(sampling.seed, number)))
 
-    def soundest(
+    def choose(
         self, prompt: str, seed: int, box: Sequence[float] | None, candidates: Sequence[NDArray[np.int64]]
     ) -> NDArray[np.int64]:
         """The ids that `TextToShape.decode_many` keeps of those of an object's candidates, in their order."""
@@ -88,7 +88,7 @@ class ObjectSteps:
             )
             for number, ids in enumerate(candidates)
         ]  # fmt: skip
-        return self.pipeline.soundest(decoded).ids
+        return self.pipeline.choose(decoded).ids
 
     def shape(self, ids: NDArray[np.int64], box: Sequence[float] | None) -> Shape:
         """The field of a row of ids; without colours of the first `num_shape_ids`."""

@@ -178,8 +178,9 @@ class TextToShape:
 
         Args:
             prompts, sampling: one of each per object.
-            best_of: candidates drawn for each object, side by side; the one that hangs together best is kept, the first
-                with the request's own seed unless another is sounder. Greedy ones are all the same: one is drawn then.
+            best_of: candidates drawn for each object, side by side, the first with the request's own seed; the one that
+                fits the prompt best among those in a single piece is kept. Greedy ones are all the same: one is drawn
+                then.
             on_step: called with (tokens done, tokens in all), of all candidates together.
 
         Raises:
@@ -191,17 +192,21 @@ class TextToShape:
         drawn = [replace(one, seed=candidate_seed(one.seed, k)) for one in sampling for k in range(best_of)]
         decoded = self._decode([prompt for prompt in prompts for _ in range(best_of)], drawn, box, on_step)
         started = time.perf_counter()
-        best = [self.soundest(decoded[i : i + best_of]) for i in range(0, len(decoded), best_of)]
+        best = [self.choose(decoded[i : i + best_of]) for i in range(0, len(decoded), best_of)]
         chosen_s = time.perf_counter() - started
         return [
             replace(one, seed=config.seed, batch=max(1, one.batch // best_of), tokens_s=one.tokens_s + chosen_s)
             for one, config in zip(best, sampling, strict=True)
         ]
 
-    def soundest(self, candidates: Sequence[Decoded]) -> Decoded:
-        """The candidate of one object that hangs together best, the earliest of equals."""
+    def choose(self, candidates: Sequence[Decoded]) -> Decoded:
+        """Of the candidates of one object in a single piece, the one that fits the prompt best.
+
+        If none is, the one that hangs together best. Of equals, the earliest.
+        """
+        fits = self.model.likeness(candidates[0].prompt, np.stack([one.ids for one in candidates]))
         best, best_share = candidates[0], -1.0
-        for one in candidates:
+        for one in (candidates[k] for k in np.argsort(-fits, kind="stable")):
             share = solid_share(self.shape(one))
             if share > best_share:
                 best, best_share = one, share

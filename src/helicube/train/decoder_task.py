@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,19 +14,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
-from helicube.models.cube.lattice_code import LatticeCode, box_ids
-from helicube.models.cube.palette import UNUSED, color_ids
+from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.text import TextEncoder
 from helicube.train.factored_decoder import FactoredDecoder, shared_rows
-from helicube.train.shards import ItemInfo
+from helicube.train.token_rows import Captioner, class_weights, token_rows
 from helicube.train.token_set import TokenSet
 
-__all__ = ["Captioner", "DecoderTask", "DecoderTaskConfig"]
-
-# Of an item, its palette (k, 3) and how much each entry paints (k,): a caption and a palette to match.
-Captioner = Callable[
-    [ItemInfo, NDArray[np.uint8], NDArray[np.uint16], np.random.Generator], tuple[str, NDArray[np.uint8]]
-]
+__all__ = ["DecoderTask", "DecoderTaskConfig"]
 
 # Name of the command that trains it.
 KIND = "decoder"
@@ -62,6 +56,7 @@ class DecoderTask:
 
     Args:
         text_digest: of the table behind `text`, so that a run does not go on with another.
+        start: weights to go on from, of the same sizes; they are left as they are.
     """
 
     model: FactoredDecoder
@@ -77,13 +72,10 @@ class DecoderTask:
         train: TokenSet,
         unseen: TokenSet,
         text_digest: str | None = None,
+        start: CubeDecoder | None = None,
         device: str = "cpu",
     ) -> None:
-        torch.manual_seed(0)
-        cube = CubeDecoder(decoder)
-        nn.init.normal_(cube.transformer.wte.weight, std=0.02 * decoder.n_embd**0.5)
-        if cube.transformer.wpe is not None:
-            nn.init.zeros_(cube.transformer.wpe.weight)
+        cube = fresh_decoder(decoder) if start is None else copy.deepcopy(start).requires_grad_(True)
         self.model = FactoredDecoder(cube, shared_rows(code, decoder.vocab_size)).to(device)
         self.config, self.code, self.text, self.captioner = config, code, text, captioner
         self.text_digest = text_digest
@@ -150,27 +142,21 @@ class DecoderTask:
         self, tokens: TokenSet, chosen: NDArray[np.int64], rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], list[str], NDArray[np.float32]]:
         """Id rows (B, n), captions, and boxes (B, 3), zero where not told."""
-        c, code = self.config, self.code
-        rows, captions = [], []
-        boxes = np.zeros((len(chosen), 3), dtype=np.float32)
-        for b, i in enumerate(int(i) for i in chosen):
-            used = np.flatnonzero(tokens.counts[i])
-            caption, palette = self.captioner(tokens.infos[i], tokens.palettes[i, used], tokens.counts[i, used], rng)
-            entries = np.full(code.palette_size, UNUSED)
-            entries[: len(palette)] = color_ids(palette)
-            mirror = int(rng.random() < c.mirror_share)
-            if rng.random() < c.box_share:
-                boxes[b] = tokens.sizes[i]
-            captions.append("" if rng.random() < c.empty_share else caption)
-            rows.append(
-                np.concatenate([
-                    code.first_size + box_ids(tokens.sizes[i]),
-                    tokens.shape_ids[i, mirror].astype(np.int64),
-                    code.first_color + entries,
-                    code.first_paint + tokens.paint_ids[i, mirror].astype(np.int64),
-                ])
-            )  # fmt: skip
-        return np.stack(rows), captions, boxes
+        c = self.config
+        rows = token_rows(self.code, tokens, chosen.tolist(), self.captioner, rng, mirror_share=c.mirror_share)
+        told = rng.random(len(chosen)) < c.box_share
+        captions = ["" if rng.random() < c.empty_share else caption for caption in rows.captions]
+        return rows.ids, captions, np.where(told[:, None], rows.sizes, np.float32(0))
+
+
+def fresh_decoder(config: DecoderConfig) -> CubeDecoder:
+    """Untrained weights."""
+    torch.manual_seed(0)
+    cube = CubeDecoder(config)
+    nn.init.normal_(cube.transformer.wte.weight, std=0.02 * config.n_embd**0.5)
+    if cube.transformer.wpe is not None:
+        nn.init.zeros_(cube.transformer.wpe.weight)
+    return cube
 
 
 def spans_of(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
@@ -182,15 +168,3 @@ def spans_of(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int, int
         else:
             spans.append((step, step + 1, low, high))
     return spans
-
-
-def class_weights(infos: Sequence[ItemInfo]) -> NDArray[np.float64]:
-    """Chance of each item.
-
-    Classes by the square root of their count, so that rare ones are seen often enough, and made objects apart from
-    found ones, so that many of these do not crowd out the few of those.
-    """
-    groups = [(info.class_name, info.is_procedural) for info in infos]
-    counts = Counter(groups)
-    weights = np.array([counts[group] ** -0.5 for group in groups])
-    return np.asarray(weights / weights.sum())

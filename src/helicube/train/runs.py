@@ -5,29 +5,42 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from helicube.errors import CheckpointError, InputError
+from helicube.errors import InputError
 from helicube.geometry.box_sample import RESOLUTION
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
-from helicube.models.cube.default import DefaultConfig, DefaultWeights, save_default
 from helicube.models.cube.lattice import LatticeConfig
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig
 from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, StaticTextEncoder
-from helicube.train import decoder_task
 from helicube.train.captioner import augmented_caption
 from helicube.train.color_task import ColorTask, ColorTaskConfig
 from helicube.train.cube_task import CubeTask, CubeTaskConfig, small_cube
 from helicube.train.decoder_task import DecoderTask, DecoderTaskConfig
-from helicube.train.factored_decoder import FactoredDecoder, shared_rows
 from helicube.train.items import load_items, split_unseen
 from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig, train
+from helicube.train.match_task import MatchTask, MatchTaskConfig, match_config
 from helicube.train.shards import ItemSet
 from helicube.train.text_table import copy_table, table_digest
 from helicube.train.token_set import TokenSet, kept_tokens
-from helicube.train.trained_runs import TokenizerRuns, load_code, load_colors, load_shape, load_state, refuse_kind
+from helicube.train.trained_runs import (
+    TokenizerRuns,
+    load_code,
+    load_colors,
+    load_shape,
+    load_weights,
+    own_table,
+)
 
-__all__ = ["bundle", "decoder_sizes", "train_colors", "train_cube_baseline", "train_decoder", "train_shape"]
+__all__ = [
+    "decoder_sizes",
+    "train_colors",
+    "train_cube_baseline",
+    "train_decoder",
+    "train_match",
+    "train_shape",
+    "tune_decoder",
+]
 
 # Channels of a head of the decoder's attention.
 HEAD = 64
@@ -83,22 +96,73 @@ def train_decoder(
             folder of the run; None is the bundled one.
     """
     code = load_code(tokenizer)
+    width = StaticTextEncoder.load(text or BUNDLED_TEXT_WEIGHTS).width
+    _train_decoder(items_folder, code, loop, _fitted(decoder, code, width), task, text=text)
+
+
+def tune_decoder(items_folder: Path, model: Path, loop: LoopConfig, task: DecoderTaskConfig) -> None:
+    """Go on with the decoder of a whole model, on the token rows of its own tokenizer.
+
+    Raises:
+        CheckpointError: the folder holds no model of `helicube train`.
+    """
+    weights = load_weights(model)
+    task = replace(task, num_text=weights.config.num_text)
+    text = own_table(model)
+    _train_decoder(items_folder, weights.code, loop, weights.config.decoder, task, text=text, start=weights.decoder)
+
+
+def train_match(items_folder: Path, model: Path, loop: LoopConfig, task: MatchTaskConfig) -> None:
+    """Train what chooses among the objects that a model makes of a prompt.
+
+    Raises:
+        CheckpointError: the folder holds no model of `helicube train`.
+    """
+    weights = load_weights(model)
+    encoder = StaticTextEncoder.load(own_table(model) or BUNDLED_TEXT_WEIGHTS)
+    tokens, unseen = kept_tokens(weights.code, items_folder, loop.out / "tokens")
+    _check_enough(items_folder, tokens, unseen)
+    train(
+        MatchTask(
+            match_config(weights.code, encoder.width),
+            task,
+            weights.code,
+            text=encoder,
+            captioner=augmented_caption,
+            train=tokens,
+            unseen=unseen,
+            device=loop.device,
+        ),
+        loop,
+    )
+
+
+def _train_decoder(
+    items_folder: Path,
+    code: LatticeCode,
+    loop: LoopConfig,
+    decoder: DecoderConfig,
+    task: DecoderTaskConfig,
+    *,
+    text: Path | None,
+    start: CubeDecoder | None = None,
+) -> None:
     table = BUNDLED_TEXT_WEIGHTS if text is None else text
-    encoder = StaticTextEncoder.load(table)
     tokens, unseen = kept_tokens(code, items_folder, loop.out / "tokens")
     _check_enough(items_folder, tokens, unseen)
     if text is not None:
         copy_table(text, loop.out / "text")
     train(
         DecoderTask(
-            _fitted(decoder, code, encoder.width),
+            decoder,
             task,
             code,
-            text=encoder,
+            text=StaticTextEncoder.load(table),
             captioner=augmented_caption,
             train=tokens,
             unseen=unseen,
             text_digest=table_digest(table),
+            start=start,
             device=loop.device,
         ),
         loop,
@@ -127,35 +191,6 @@ def decoder_sizes(layers: int, width: int) -> DecoderConfig:
     return DecoderConfig(n_layer=layers, n_single_layer=1, n_embd=width, n_head=width // HEAD)
 
 
-def bundle(tokenizer: TokenizerRuns, decoder_run: Path, out: Path) -> Path:
-    """Write the averaged weights of three runs as one model file, and the decoder's text table beside it; its path.
-
-    Raises:
-        InputError: a run is missing, or `out` holds another text table.
-        CheckpointError: a run is damaged or of another kind, or the text table it was trained with is gone.
-    """
-    state = load_state(decoder_run, decoder_task.KIND)
-    description = state["description"]
-    try:
-        config = DecoderConfig(**description["model"])
-    except TypeError:
-        raise refuse_kind(decoder_run, decoder_task.KIND) from None
-    code = load_code(tokenizer)
-    factored = FactoredDecoder(CubeDecoder(config), shared_rows(code, config.vocab_size))
-    try:
-        factored.load_state_dict(state["average"])
-    except RuntimeError:
-        raise CheckpointError(
-            f"{decoder_run} does not fit the tokenizer; name the runs that it was trained with"
-        ) from None
-    text = _table_of(decoder_run, description.get("text"))
-    if text is not None or (out / "text").is_dir():
-        copy_table(text or BUNDLED_TEXT_WEIGHTS, out / "text")
-    num_text = description["task"]["num_text"]
-    whole = DefaultConfig(shape=code.shape.config, color=code.paint.config, decoder=config, num_text=num_text)
-    return save_default(DefaultWeights(config=whole, code=code, decoder=factored.folded()), out)
-
-
 def check_grid(shape: LatticeConfig, color: ColorConfig) -> None:
     """Raise InputError unless the input voxels of the lattice divide the items', and colours can merge its cells."""
     cells = [
@@ -164,16 +199,6 @@ def check_grid(shape: LatticeConfig, color: ColorConfig) -> None:
     if shape.grid not in cells:
         choices = ", ".join(map(str, cells))
         raise InputError(f"grid={shape.grid} does not fit the items' {RESOLUTION} voxels; choose --grid from {choices}")
-
-
-def _table_of(decoder_run: Path, digest: str | None) -> Path | None:
-    """The text table that a decoder was trained with, None if it is the bundled one."""
-    own = decoder_run / "text"
-    if digest is None or digest == table_digest(BUNDLED_TEXT_WEIGHTS):
-        return None
-    if not own.is_dir() or table_digest(own) != digest:
-        raise CheckpointError(f"{own} is not the text table that the decoder was trained with ({digest}); put it there")
-    return own
 
 
 def _split(items_folder: Path) -> tuple[ItemSet, ItemSet]:

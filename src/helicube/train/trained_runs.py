@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from torch import nn
 
 from helicube.errors import CheckpointError, InputError
+from helicube.models.cube.default import DefaultWeights, load_default
+from helicube.models.cube.formats import hold_matrices
 from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig, LatticeColors
-from helicube.train import color_task, lattice_task
+from helicube.models.cube.match import MatchConfig, ShapeTextMatch
+from helicube.train import color_task, lattice_task, match_task
 from helicube.train.state_file import STATE_FILE, read_state
 
-__all__ = ["TokenizerRuns", "how_far", "load_code", "load_colors", "load_shape", "load_state", "refuse_kind"]
+__all__ = [
+    "TokenizerRuns",
+    "how_far",
+    "load_code",
+    "load_colors",
+    "load_match",
+    "load_shape",
+    "load_state",
+    "load_weights",
+    "own_table",
+    "refuse_kind",
+]
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -26,6 +40,22 @@ class TokenizerRuns:
 
     shape: Path
     colors: Path
+
+
+def load_weights(folder: Path) -> DefaultWeights:
+    """A whole model of a folder, its matrices in float32 whatever they are stored in.
+
+    Raises:
+        CheckpointError: there is none, or a damaged one.
+    """
+    weights = load_default(folder)
+    hold_matrices(weights.decoder, "float32", native=False)
+    return replace(weights, form="float32")
+
+
+def own_table(model: Path) -> Path | None:
+    """The text table in a model's folder; None where it reads prompts with the bundled one."""
+    return model / "text" if (model / "text").is_dir() else None
 
 
 def load_code(runs: TokenizerRuns) -> LatticeCode:
@@ -55,6 +85,16 @@ def load_shape(run: Path) -> LatticeTokenizer:
     except TypeError:
         raise refuse_kind(run, lattice_task.KIND) from None
     return _averaged(model, state, run)
+
+
+def load_match(run: Path) -> ShapeTextMatch:
+    """What a run learnt of which objects fit which prompts, averaged."""
+    state = load_state(run, match_task.KIND)
+    try:
+        match = ShapeTextMatch(MatchConfig(**_tuples(state["description"]["model"])))
+    except TypeError:
+        raise refuse_kind(run, match_task.KIND) from None
+    return _averaged(match, state, run)
 
 
 def load_state(run: Path, kind: str | None = None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice import LatticeConfig
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig
+from helicube.models.cube.match import MatchConfig, ShapeTextMatch
 from helicube.models.cube.stored_config import read_config
 from helicube.nn.linear import adopt, module_format, quantized_names
 
@@ -36,6 +37,8 @@ class DefaultConfig:
     decoder: DecoderConfig
     # Text states a prompt is padded to.
     num_text: int = 40
+    # Of what chooses among candidates; None where there is nothing.
+    match: MatchConfig | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,8 @@ class DefaultWeights:
     config: DefaultConfig
     code: LatticeCode
     decoder: CubeDecoder
+    # What tells which of several objects fits a prompt, where it was trained.
+    match: ShapeTextMatch | None = None
     # Format of the decoder's matrices in the file.
     form: str = "bfloat16"
 
@@ -60,6 +65,8 @@ def save_default(weights: DefaultWeights, folder: Path, dtype: torch.dtype = tor
     """
     tensors = {f"code.{name}": t for name, t in weights.code.state_dict().items()}
     tensors |= {f"decoder.{name}": t for name, t in weights.decoder.state_dict().items()}
+    if weights.match is not None:
+        tensors |= {f"match.{name}": t for name, t in weights.match.state_dict().items()}
     quantized = quantized_names(tensors)
     form = module_format(weights.decoder.lm_head) if quantized else str(dtype).removeprefix("torch.")
     metadata = {"format": FORMAT, "config": json.dumps(asdict(weights.config)), "weights": form}
@@ -95,7 +102,11 @@ def load_default(folder: Path = BUNDLED_WEIGHTS, dtype: torch.dtype = torch.floa
         code, decoder = LatticeCode(config.shape, config.color), CubeDecoder(config.decoder)
     _fill(code, "code.", tensors, path)
     _fill(decoder, "decoder.", tensors, path)
-    return DefaultWeights(config=config, code=code, decoder=decoder, form=form)
+    match = None
+    if config.match is not None:
+        match = ShapeTextMatch(config.match)
+        _fill(match, "match.", tensors, path)
+    return DefaultWeights(config=config, code=code, decoder=decoder, match=match, form=form)
 
 
 def _fill(module: nn.Module, prefix: str, tensors: dict[str, Tensor], path: Path) -> None:
@@ -136,14 +147,26 @@ def _parse(metadata: dict[str, str], path: Path) -> DefaultConfig:
     try:
         raw = json.loads(metadata["config"])
         parts = {name: raw[name] for name in ("shape", "color", "decoder")}
-        num_text = raw["num_text"]
+        num_text, match = raw["num_text"], raw.get("match")
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} has no whole configuration ({error!r}); {_remedy(path)}") from None
     if not isinstance(num_text, int) or num_text < 1:
         raise CheckpointError(f"{path} has num_text = {num_text!r}; it must be 1 or more: {_remedy(path)}")
-    return DefaultConfig(
+    config = DefaultConfig(
         shape=read_config(LatticeConfig, parts["shape"], f"the shape part of {path}"),
         color=read_config(ColorConfig, parts["color"], f"the color part of {path}"),
         decoder=read_config(DecoderConfig, parts["decoder"], f"the decoder part of {path}"),
         num_text=num_text,
+        # Files of before there was one have no such part.
+        match=None if match is None else read_config(MatchConfig, match, f"the match part of {path}"),
     )
+    if not _fits(config):
+        raise CheckpointError(f"the match part of {path} is for other ids or texts than the rest; {_remedy(path)}")
+    return config
+
+
+def _fits(config: DefaultConfig) -> bool:
+    """Whether what chooses among candidates reads the ids and texts of the other parts."""
+    m = config.match
+    ours = (config.shape.grid, config.shape.levels, config.color.palette_size, config.decoder.text_model_embed_dim)
+    return m is None or ((m.grid, m.levels, m.palette_size, m.text_width) == ours and m.grid % m.patch == 0)
