@@ -48,7 +48,7 @@ class Sizes:
 
 # Published sizes (arXiv 2503.15475), 600 keys; and a decoder of the default model's sizes half-way through its 252 ids.
 CUBE = Sizes(name="cube-v0.5", layers=24, width=1536, heads=12, vocab=16387, wanted=16384, keys=600, slots=1103)
-SMALL = Sizes(name="default", layers=7, width=256, heads=4, vocab=4608, wanted=4096, keys=167, slots=293)
+SMALL = Sizes(name="default", layers=5, width=256, heads=4, vocab=5789, wanted=4096, keys=167, slots=293)
 
 
 def dense_matrix(outputs: int, inputs: int) -> Tensor:

@@ -162,6 +162,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             if time.monotonic() > until:
                 break
             time.sleep(0.2)
+        drained = time.monotonic() <= until
         time.sleep(1)
         after = state(target)
         healthy = client._json("GET", "/healthz") == {"status": "ok"}
@@ -172,8 +173,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         missing = sorted(known - {path.stem for path in files if path.suffix == ".npz"})
     grown = after["resident_mb"] - before["resident_mb"]
     files_are_right = not strange and not missing and after["open_files"] <= before["open_files"] + 8
-    sound = not failures and healthy and files_are_right and grown < MOST_GROWTH_MB
+    sound = not failures and healthy and drained and files_are_right and grown < MOST_GROWTH_MB
     return {"requests": options.requests, "statuses": dict(sorted(statuses.items())), "failures": failures[:20],
             "after_a_fifth": before, "at_the_end": after, "files": len(files),
             "strange_files": strange, "missing_files": missing,
-            "objects": engine["num_objects"], "healthy": healthy, "sound": sound}  # fmt: skip
+            "objects": engine["num_objects"], "healthy": healthy, "drained": drained, "sound": sound}  # fmt: skip

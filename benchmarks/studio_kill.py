@@ -133,5 +133,6 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "wrong": wrong,
         "parts_left": left,
         "restart_s": round(sum(downtimes) / max(1, len(downtimes)), 2),
-        "sound": not (lost or never_ended or early or broken or changed or wrong or left) and len(objects) > 0,
+        "sound": not (lost or given_up or never_ended or early or broken or changed or wrong or left)
+        and len(objects) > 0,
     }

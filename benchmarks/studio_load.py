@@ -104,5 +104,5 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     gain = together["objects_per_minute"] / max(alone["objects_per_minute"], 1e-9)
     # The steps of the small model last as long as they are told to, however many share one: they show no gain.
     gain = None if options.small else round(gain, 2)
-    sound = all(not r["lost"] and not r["wrong"] and r["objects"] for r in [*runs, alone])
+    sound = all(not r["lost"] and not r["wrong"] and r["objects"] for r in [*runs, together, alone])
     return {"runs": runs, "one_at_a_time": alone, "gain_at_8": gain, "sound": sound}

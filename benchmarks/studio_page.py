@@ -30,7 +30,7 @@ WATCH = """() => {
     }));
   }).observe(cell.parentElement, { subtree: true, attributeFilter: ["data-level"] });
 }"""
-# The issue's aims.
+# What one user should wait at most, at the median.
 FIRST_S, FINAL_S = 1.0, 2.5
 PATIENCE_S = 120.0
 
@@ -53,6 +53,10 @@ def press(page: Any, number: int) -> tuple[float, float]:
     return seen["first"] / 1e3, seen["final"] / 1e3
 
 
+def within(seconds: float | None, aim: float) -> bool:
+    return seconds is not None and seconds <= aim
+
+
 def run(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         target = Target(options, Path(folder))
@@ -71,6 +75,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "first_preview_s": first,
         "final_s": final,
         "aims_s": {"first_preview": FIRST_S, "final": FINAL_S},
-        "within_aims": (first["p50"] or 0) <= FIRST_S and (final["p50"] or 0) <= FINAL_S,
-        "sound": len(times) == options.presses,
+        "within_aims": within(first["p50"], FIRST_S) and within(final["p50"], FINAL_S),
+        # An object that does not come at all ends the run.
+        "sound": True,
     }

@@ -90,6 +90,8 @@ class Target:
         os.kill(self.pid, sig)
         if self.forked:
             self.process.join(60)
+            if self.process.exitcode is None:
+                raise SystemExit(f"the server (process {self.pid}) did not end within a minute of signal {sig.name}")
         else:
             self.child.wait(60)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from small import NUM_IDS, SmallModel, small_pipeline
 from starlette.testclient import TestClient
 from studio_start import Start
@@ -20,7 +21,7 @@ from helicube.engine.sampling import SamplingConfig
 from helicube.geometry.export import encode
 from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.soundness import USUAL_CANDIDATES
-from helicube.pipelines.text_to_shape import Decoded, TextToShape
+from helicube.pipelines.text_to_shape import TextToShape
 from helicube.serve import work
 from helicube.serve.object_request import ObjectRequest, specs_of
 from helicube.serve.service import Service
@@ -37,9 +38,12 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A judge whose choice tells the candidates of the small model, all of one piece, apart; the places it chose."""
     chosen: list[int] = []
 
-    def choose(_: TextToShape, candidates: Sequence[Decoded]) -> Decoded:
-        chosen.append(int(np.argmax([one.ids.sum() for one in candidates])))
-        return candidates[chosen[-1]]
+    def choose(
+        _: TextToShape, prompt: str, candidates: Sequence[NDArray[np.int64]], __: NDArray[np.float32] | None
+    ) -> int:
+        assert prompt
+        chosen.append(int(np.argmax([ids.sum() for ids in candidates])))
+        return chosen[-1]
 
     monkeypatch.setattr(TextToShape, "choose", choose)
     return chosen

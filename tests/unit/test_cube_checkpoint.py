@@ -165,9 +165,10 @@ def test_whether_the_encoder_has_one_more_query_is_read(folder: Path) -> None:
         ({"color": {"merge": 2.5}}, r"merge = 2\.5"),
         ({"num_text": "40"}, "num_text = '40'"),
         ({"match": [1]}, "the match part of .*not a table"),
+        ({"match": {"patch": 2}}, "the match part of .* lacks grid, levels, palette_size, text_width"),
         ({"match": MATCH | {"patch": 0}}, "patch = 0"),
-        ({"match": MATCH | {"grid": 6}}, "the match part of .* is for other ids or texts"),
-        ({"match": MATCH | {"patch": 3}}, "the match part of .* is for other ids or texts"),
+        ({"match": MATCH | {"levels": [8, 8, 8]}}, "the match part is for other ids or texts"),
+        ({"match": MATCH | {"patch": 3}}, "patch = 3, which does not divide grid = 2"),
         ({"match": MATCH}, "does not fit its configuration"),
     ],
 )

@@ -137,7 +137,7 @@ class Hollow:
             raise GeometryError("the mesh encloses no volume")
         corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], np.float32)
         faces = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]], np.int32)
-        times = StageTimes(text_s=0.1, tokens_s=0.1, surface_s=0.1, clean_up_s=0.1)
+        times = StageTimes(text_s=0.1, tokens_s=0.1, choice_s=0.0, surface_s=0.1, clean_up_s=0.1)
         mesh = place(Mesh(vertices=corners, faces=faces), options.placement)
         return Generated(mesh=mesh, decoded=decoded, times=times)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from helicube.errors import CheckpointError, InputError
 from helicube.models.cube.decoder import DecoderConfig
+from helicube.models.cube.default import load_default
 from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
 from helicube.models.cube.lattice_colors import ColorConfig
 from helicube.models.cube.text_static import StaticTextEncoder
@@ -40,7 +41,6 @@ from helicube.train.trained_runs import (
     load_colors,
     load_shape,
     load_state,
-    load_weights,
 )
 
 SHAPE = LatticeConfig(grid=2, voxels_per_cell=8, width=24, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
@@ -220,48 +220,106 @@ def plain_caption(
     return f"a {info.class_name}", palette
 
 
-def test_captions_that_may_be_true_of_another_object_do_not_count_against_it() -> None:
-    names = np.array(["chair", "chair", "chair", "car"])
-    captions = ["a chair", "a red chair", "a crimson chair", "a chair"]
-    want = [[0, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
-    assert equally_true(names, captions).astype(int).tolist() == want
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        # Class and subclass of each, and its caption; whether the captions are true of the other object.
+        (("chair", "", "a chair"), ("chair", "", "a red chair"), (True, True)),
+        (("chair", "", "a red chair"), ("chair", "", "a blue chair"), (False, False)),
+        (("chair", "", "a red chair"), ("chair", "", "a crimson chair"), (True, True)),
+        (("chair", "", "a red and white chair"), ("chair", "", "a snow white chair"), (True, True)),
+        (("chair", "", "a chair"), ("car", "", "a car"), (False, False)),
+        # Not of its class, but nobody could tell.
+        (("box", "", "a crate"), ("crate", "", "a crate"), (True, True)),
+        (("fruit", "apple", "an apple"), ("fruit", "banana", "a banana"), (False, False)),
+        (("fruit", "apple", "a fruit"), ("fruit", "banana", "a banana"), (True, False)),
+        (("fruit", "apple", "an apple"), ("fruit", "apple", "a red apple"), (True, True)),
+        # Cream is a colour, ice cream is none; an orange is a fruit.
+        (("ice cream", "", "an ice cream cone"), ("ice cream", "", "a blue ice cream"), (True, True)),
+        (("fruit", "orange", "an orange"), ("fruit", "orange", "a green orange"), (True, True)),
+    ],
+)
+def test_captions_that_may_be_true_of_another_object_do_not_count_against_it(
+    first: tuple[str, str, str], second: tuple[str, str, str], same: tuple[bool, bool]
+) -> None:
+    infos = [
+        ItemInfo(id="x", class_name=name, subclass=kind, split="train", captions=(), captions_name_colors=False)
+        for name, kind, _ in (first, second)
+    ]
+    found = equally_true(infos, [first[2], second[2]])
+    assert found.tolist() == [[False, same[0]], [same[1], False]]
 
 
 def test_a_model_can_be_trained_on(runs: Path, items: Path, tmp_path: Path) -> None:
     tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
     bundle(tokenizer, runs / "decoder", tmp_path / "model")
     quantize_folder(tmp_path / "model", "int8", tmp_path / "int8")
-    before = load_weights(tmp_path / "model").decoder.state_dict()
+    before = load_default(tmp_path / "model").decoder.state_dict()
     for name, close in (("model", 0.0), ("int8", 0.02)):
         out = tmp_path / f"tuned-{name}"
         # A step without a learning rate to speak of: what it began with is what it ends with.
         tune_decoder(items, tmp_path / name, loop(out, steps=1, lr=1e-9), DecoderTaskConfig(batch=2))
         rebundle(tmp_path / name, tmp_path / f"new-{name}", decoder_run=out)
-        after = load_weights(tmp_path / f"new-{name}")
+        after = load_default(tmp_path / f"new-{name}")
         assert after.config.num_text == 16, "that of the model"
         for key, tensor in after.decoder.state_dict().items():
             torch.testing.assert_close(tensor, before[key], rtol=1 / 128, atol=close + 1e-6, msg=f"{name} {key}")
+    with pytest.raises(InputError, match="start is"):
+        tune_decoder(items, tmp_path / "int8", loop(tmp_path / "tuned-model", steps=2), DecoderTaskConfig(batch=2))
+
+
+def test_training_a_model_on_makes_it_better_at_what_it_sees(runs: Path, items: Path, tmp_path: Path) -> None:
+    bundle(TokenizerRuns(shape=runs / "shape", colors=runs / "colors"), runs / "decoder", tmp_path / "model")
+    changes = {"steps": 30, "eval_every": 10, "optimizer": "muon"}
+    tune_decoder(items, tmp_path / "model", loop(tmp_path / "run", **changes), DecoderTaskConfig(batch=8))
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    started = json.loads((runs / "decoder" / "metrics.jsonl").read_text().splitlines()[0])
+    assert rows[-1]["shape_nll"] < rows[0]["shape_nll"] < started["shape_nll"]
+
+
+def test_parts_of_other_models_are_refused_and_nothing_is_written(runs: Path, items: Path, tmp_path: Path) -> None:
+    tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
+    bundle(tokenizer, runs / "decoder", tmp_path / "model")
+    whole = (tmp_path / "model" / "model.safetensors").read_bytes()
+    train_match(items, tmp_path / "model", loop(tmp_path / "match", steps=1), MatchTaskConfig(batch=8, eval_items=4))
+    state = load_state(tmp_path / "match")
+    for name, change, words in (
+        ("code", {"code": "0123"}, "another tokenizer"),
+        ("text", {"text": "0123"}, "another text table"),
+        ("sizes", {"model": state["description"]["model"] | {"text_width": 7}}, "does not fit|other ids or texts"),
+    ):
+        (tmp_path / name).mkdir()
+        torch.save(state | {"description": state["description"] | change}, tmp_path / name / "state.pt")
+        with pytest.raises(CheckpointError, match=words):
+            rebundle(tmp_path / "model", tmp_path / "model", match_run=tmp_path / name)
+        assert (tmp_path / "model" / "model.safetensors").read_bytes() == whole
+    # A model that reads prompts with the bundled table, into a folder with another.
+    write_table(tmp_path / "out" / "text", ["red"], np.eye(1, 8, dtype=np.float32), np.ones(1, np.float16))
+    with pytest.raises(InputError, match="holds another text table"):
+        rebundle(tmp_path / "model", tmp_path / "out", match_run=tmp_path / "match")
+    assert not (tmp_path / "out" / "model.safetensors").exists()
 
 
 def test_tokens_are_kept_and_new_shards_are_encoded(runs: Path, tmp_path: Path) -> None:
-    code, kept = load_code(TokenizerRuns(shape=runs / "shape", colors=runs / "colors")), tmp_path / "tokens"
+    code = load_code(TokenizerRuns(shape=runs / "shape", colors=runs / "colors"))
     folder = tmp_path / "items"
     prepare_shards(list(islice(generate_many(131, 0), 3)), folder, name="train", workers=1)
-    kept_tokens(code, folder, kept)
-    first = kept / "train-0000.npz"
+    kept_tokens(code, folder)
+    [first] = folder.glob("tokens-*/train-0000.npz")
     written = first.stat().st_mtime_ns
     prepare_shards(list(islice(generate_many(131, 0), 39)), folder, name="procedural", workers=1)
-    found = kept_tokens(code, folder, kept)
+    found = kept_tokens(code, folder)
     assert first.stat().st_mtime_ns == written, "its shard was not new"
     for tokens, items in zip(found, split_unseen(load_items(folder)), strict=True):
         want = tokenize_items(code, items)
         for field in fields(TokenSet):
             assert np.array_equal(getattr(tokens, field.name), getattr(want, field.name)), field.name
     code.paint.head_out.weight.mul_(-1)
-    kept_tokens(code, folder, kept)
+    kept_tokens(code, folder)
     assert first.stat().st_mtime_ns == written, "ids do not depend on what reads them"
     code.shape.encoder.c_in.weight.mul_(-1)
-    train, _ = kept_tokens(code, folder, kept)
+    train, _ = kept_tokens(code, folder)
+    assert first.stat().st_mtime_ns == written, "those of another encoder stand beside them"
     assert np.array_equal(train.shape_ids, tokenize_items(code, split_unseen(load_items(folder))[0]).shape_ids)
 
 

@@ -95,7 +95,7 @@ def test_a_damaged_shard_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_objects_without_volume_leave_an_empty_shard(tmp_path: Path) -> None:
-    items, tokens = tmp_path / "items", tmp_path / "tokens"
+    items = tmp_path / "items"
     prepare_shards([box("a", is_flat=True), box("b", is_flat=True), box("c")], items, name="train", workers=1)
     before = stamps(items)
     assert list(before) == ["train-0000.npz", "train-0001.npz"]
@@ -108,5 +108,5 @@ def test_objects_without_volume_leave_an_empty_shard(tmp_path: Path) -> None:
     code = LatticeCode(SHAPE, COLOR).eval().requires_grad_(False)
     want = tokenize_items(code, found)
     for _ in range(2):
-        rows = [row for part in kept_tokens(code, items, tokens) for row in part.shape_ids]
+        rows = [row for part in kept_tokens(code, items) for row in part.shape_ids]
         assert np.array_equal(np.stack(rows), want.shape_ids)

@@ -20,7 +20,7 @@ ABOVE_0 = click.FloatRange(min=0, min_open=True)
 
 @click.group("train")
 def command() -> None:
-    """Train a model: prepare, text, tokenizer, colors, decoder, bundle, match. What is interrupted can go on."""
+    """Train a model: prepare, text, tokenizer, colors, decoder, bundle; match, and bundle again. Resumable."""
 
 
 def loop_options(steps: int, lr: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -170,7 +170,7 @@ def decoder(
         raise click.UsageError("name the tokenizer: --shape and --colors, or --model")
     else:
         runs = TokenizerRuns(shape=shape, colors=color_run)
-        train_decoder(data, runs, loop_config(options), decoder_sizes(layers or 4, width or 256), task, text=text)
+        train_decoder(data, runs, loop_config(options), decoder_sizes(layers, width), task, text=text)
 
 
 @command.command("match")

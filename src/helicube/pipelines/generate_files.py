@@ -25,6 +25,7 @@ from helicube.errors import (
 )
 from helicube.geometry.export import check_target
 from helicube.geometry.mesh import Mesh
+from helicube.geometry.metrics import num_components
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.soundness import USUAL_CANDIDATES, check_candidates
@@ -177,6 +178,8 @@ def _make(
             lost[path.with_suffix(".png")] = error
     written_s = time.perf_counter() - started
     _say(console, f"{path}  {summary(generated, written_s)}")
+    if (pieces := num_components(generated.mesh)) > 1:
+        _say(console, f"note: {path.name} is in {pieces} pieces; another --seed, or more --best-of, may hold together")
     return lost
 
 
@@ -232,13 +235,14 @@ def _decode(
 def summary(generated: Generated, written_s: float) -> str:
     """One line on the size of a mesh and where its time went."""
     t, one = generated.times, generated.decoded
-    total_s = t.text_s + t.tokens_s / one.batch + t.surface_s + t.clean_up_s + written_s
+    total_s = t.text_s + one.own_tokens_s + t.choice_s + t.surface_s + t.clean_up_s + written_s
     speed = (
         f"TPOT {one.tpot_s * 1e3:.2f} ms, {one.batch / one.tpot_s:.0f} tokens/s, {one.read_bytes_per_s / 1e9:.1f} GB/s"
     )
+    choice = f"choice of {one.best_of} {t.choice_s * 1e3:.0f} ms, " if one.best_of > 1 else ""
     return (
         f"{generated.mesh.num_faces} triangles, seed {one.seed}, {total_s:.2f} s: "
-        f"text {t.text_s * 1e3:.0f} ms, tokens {t.tokens_s / one.batch * 1e3:.0f} ms ({speed}), "
+        f"text {t.text_s * 1e3:.0f} ms, tokens {one.own_tokens_s * 1e3:.0f} ms ({speed}), {choice}"
         f"surface {t.surface_s * 1e3:.0f} ms, clean-up {t.clean_up_s * 1e3:.0f} ms, export {written_s * 1e3:.0f} ms"
     )
 

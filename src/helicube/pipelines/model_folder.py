@@ -27,6 +27,8 @@ def find_folder(weights: str | Path | None) -> Path:
     """
     if weights is None or weights == BUNDLED:
         return BUNDLED_WEIGHTS
+    if not str(weights).strip():
+        raise CheckpointError(f"the model's name is empty; name {BUNDLED}, or the folder that holds a model's files")
     folder = Path(weights)
     if folder.is_dir():
         return folder

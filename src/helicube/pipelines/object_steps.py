@@ -20,7 +20,7 @@ from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import check_prompt
 from helicube.pipelines.meshing import MeshOptions, build_mesh, find_surface, finish_mesh, with_sizes
 from helicube.pipelines.soundness import candidate_seed
-from helicube.pipelines.text_to_shape import Decoded, TextToShape, box_notes, parse_box
+from helicube.pipelines.text_to_shape import TextToShape, box_notes, parse_box
 
 __all__ = ["PREVIEW_CELLS", "ObjectSteps", "ShapeFirst", "fingerprint"]
 
@@ -76,19 +76,10 @@ class ObjectSteps:
         return replace(request, sampling=replace(sampling, seed=candidate_seed(sampling.seed, number)))
 
     def choose(
-        self, prompt: str, seed: int, box: Sequence[float] | None, candidates: Sequence[NDArray[np.int64]]
+        self, prompt: str, box: Sequence[float] | None, candidates: Sequence[NDArray[np.int64]]
     ) -> NDArray[np.int64]:
         """The ids that `TextToShape.decode_many` keeps of those of an object's candidates, in their order."""
-        sizes = parse_box(box)
-        decoded = [
-            Decoded(
-                prompt=prompt, seed=candidate_seed(seed, number), ids=ids, sizes=sizes, notes=(),
-                # Nothing is told of how long these took.
-                text_s=0.0, tokens_s=0.0, tpot_s=0.0, batch=len(candidates), read_bytes_per_s=0.0,
-            )
-            for number, ids in enumerate(candidates)
-        ]  # fmt: skip
-        return self.pipeline.choose(decoded).ids
+        return candidates[self.pipeline.choose(prompt, candidates, parse_box(box))]
 
     def shape(self, ids: NDArray[np.int64], box: Sequence[float] | None) -> Shape:
         """The field of a row of ids; without colours of the first `num_shape_ids`."""

@@ -159,6 +159,8 @@ def _convert(source: Path, target: Path, form: WeightFormat) -> int:
         raise CheckpointError(f"{source} has no matrices of a decoder; name the folder of a whole model")
     try:
         save_file(tensors, target, metadata=metadata | {"weights": str(form)})
+        # It makes files for their owner alone.
+        target.chmod(0o644)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{target.parent} cannot be written ({error}); free some space or name another") from None
     return count

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -27,6 +26,7 @@ from helicube.models.cube.quick_field import QuickField, point_field
 from helicube.models.cube.text import TextEncoder
 from helicube.models.cube.tokenizer import CubeTokenizer
 from helicube.nn.cache import CacheSpec
+from helicube.nn.digest import weights_digest
 from helicube.nn.linear import module_format
 from helicube.pipelines.model_folder import BUNDLED, find_folder
 
@@ -106,7 +106,7 @@ class DefaultModel:
 
     def encoder_digest(self) -> str:
         """Of the weights that turn meshes into ids: with equal ones, ids mean the same."""
-        return _digest(self.code.encoder_state())
+        return self.code.encoder_digest()
 
     @property
     def num_shape_ids(self) -> int:
@@ -154,16 +154,7 @@ class CubeModel:
 
     def encoder_digest(self) -> str:
         weights = self.tokenizer.state_dict()
-        return _digest({name: t for name, t in weights.items() if name.startswith(("encoder.", "bottleneck."))})
-
-
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    """A fingerprint of weights, the same whether they were read as float32 or bfloat16."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(tensors.items()):
-        rounded = tensor.detach().to("cpu", torch.bfloat16).contiguous()
-        digest.update(f"{name} {tuple(rounded.shape)}".encode() + rounded.view(torch.int16).numpy().tobytes())
-    return digest.hexdigest()[:16]
+        return weights_digest({name: t for name, t in weights.items() if name.startswith(("encoder.", "bottleneck."))})
 
 
 def _condition(
@@ -210,10 +201,9 @@ def load_model(
     check_device(device)
     folder, bundled = find_folder(weights), weights in {None, BUNDLED}
     if (folder / MODEL_FILE).is_file() or bundled:
-        from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, StaticTextEncoder
+        from helicube.models.cube.text_static import StaticTextEncoder, table_of
 
-        own = folder / "text"
-        text = StaticTextEncoder.load(own if own.is_dir() else BUNDLED_TEXT_WEIGHTS)
+        text = StaticTextEncoder.load(table_of(folder))
         default = load_default(folder)
         default.decoder.to(device)
         note = format_note(folder, default.form if form == "auto" else form)

@@ -51,6 +51,8 @@ class StageTimes:
 
     text_s: float
     tokens_s: float
+    # Of choosing among candidates.
+    choice_s: float
     surface_s: float
     clean_up_s: float
 
@@ -67,13 +69,21 @@ class Decoded:
     sizes: NDArray[np.float32] | None
     # Remarks, such as words that the text encoder did not know.
     notes: tuple[str, ...]
-    # Seconds of the batch; choosing among candidates counts as tokens.
+    # Seconds of the batch.
     text_s: float
     tokens_s: float
-    # Seconds per token of the batch, objects in it, and bytes per second that its steps read.
+    # Seconds per token of the batch, rows in it, and bytes per second that its steps read.
     tpot_s: float
     batch: int
     read_bytes_per_s: float
+    # Candidates that this one was chosen among, and the seconds that choosing took.
+    best_of: int = 1
+    choice_s: float = 0.0
+
+    @property
+    def own_tokens_s(self) -> float:
+        """This object's share of the seconds of the batch."""
+        return self.tokens_s * min(self.best_of, self.batch) / self.batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,25 +201,28 @@ class TextToShape:
             return self._decode(prompts, sampling, box, on_step)
         drawn = [replace(one, seed=candidate_seed(one.seed, k)) for one in sampling for k in range(best_of)]
         decoded = self._decode([prompt for prompt in prompts for _ in range(best_of)], drawn, box, on_step)
-        started = time.perf_counter()
-        best = [self.choose(decoded[i : i + best_of]) for i in range(0, len(decoded), best_of)]
-        chosen_s = time.perf_counter() - started
         return [
-            replace(one, seed=config.seed, batch=max(1, one.batch // best_of), tokens_s=one.tokens_s + chosen_s)
-            for one, config in zip(best, sampling, strict=True)
+            self._chosen(decoded[k * best_of : (k + 1) * best_of], config.seed) for k, config in enumerate(sampling)
         ]
 
-    def choose(self, candidates: Sequence[Decoded]) -> Decoded:
-        """Of the candidates of one object in a single piece, the one that fits the prompt best.
+    def _chosen(self, candidates: Sequence[Decoded], seed: int) -> Decoded:
+        """The best of an object's candidates, under the seed that was asked for."""
+        started = time.perf_counter()
+        first = candidates[0]
+        best = candidates[self.choose(first.prompt, [one.ids for one in candidates], first.sizes)]
+        return replace(best, seed=seed, best_of=len(candidates), choice_s=time.perf_counter() - started)
 
-        If none is, the one that hangs together best. Of equals, the earliest.
+    def choose(self, prompt: str, candidates: Sequence[NDArray[np.int64]], sizes: NDArray[np.float32] | None) -> int:
+        """Which of an object's candidates, rows of ids, to keep.
+
+        Of those in a single piece the one that fits the prompt best; if none is, the one that hangs together best. Of
+        equals, the earliest.
         """
-        fits = self.model.likeness(candidates[0].prompt, np.stack([one.ids for one in candidates]))
-        best, best_share = candidates[0], -1.0
-        for one in (candidates[k] for k in np.argsort(-fits, kind="stable")):
-            share = solid_share(self.shape(one))
+        best, best_share = 0, -1.0
+        for k in np.argsort(-self.model.likeness(prompt, np.stack(candidates)), kind="stable"):
+            share = solid_share(self.field(candidates[k], sizes))
             if share > best_share:
-                best, best_share = one, share
+                best, best_share = int(k), share
             if share >= SOUND:
                 break
         return best
@@ -260,6 +273,7 @@ class TextToShape:
         times = StageTimes(
             text_s=decoded.text_s,
             tokens_s=decoded.tokens_s,
+            choice_s=decoded.choice_s,
             surface_s=surface_s,
             clean_up_s=time.perf_counter() - started - surface_s,
         )

@@ -160,5 +160,7 @@ def read_ids(path: Path) -> ShapeIds:
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); make one with `helicube tokenize`") from None
     except (ValueError, KeyError, TypeError, OverflowError):
-        raise InputError(f"{path} is no file of ids; make one with `helicube tokenize MESH -o {path.name}`") from None
+        raise InputError(
+            f"{path} is no file of ids; make one with `helicube tokenize MESH -o {path.stem}.json`"
+        ) from None
     return ShapeIds(ids=ids, model=model, encoder=encoder)

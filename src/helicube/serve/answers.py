@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -67,8 +68,28 @@ def first_problem(problems: Sequence[Any]) -> str:
     rest = f" (and {more} more)" if more else ""
     given = problem.get("input")
     # What was sent, where it is short enough to be of use; a missing field has the whole body there.
-    value = f" {given!r}" if isinstance(given, int | float | str) and len(repr(given)) <= 40 else ""
-    return f"{place}{value}: {problem['msg']}{rest}; see /openapi.json"
+    told = problem["type"] != "missing" and len(repr(given)) <= 60
+    value = f" {json.dumps(given, default=str, ensure_ascii=False)}" if told else ""
+    return f"{place}{value}: {rule_of(problem)}{rest}; see /openapi.json"
+
+
+def rule_of(problem: Mapping[str, Any]) -> str:
+    """The rule that a value breaks, in words for people who do not know the framework."""
+    about = problem.get("ctx", {})
+    given = problem.get("input")
+    match problem["type"]:
+        case "string_too_short" | "too_short":
+            unit = "characters" if isinstance(given, str) else "entries"
+            return f"has {len(given or ())} {unit}; give at least {about.get('min_length')}"
+        case "string_too_long" | "too_long":
+            unit = "characters" if isinstance(given, str) else "entries"
+            return f"has {len(given or ())} {unit}; give at most {about.get('max_length')}"
+        case "extra_forbidden":
+            return "is no setting that is taken; remove it"
+        case "missing":
+            return "is missing; send it"
+        case _:
+            return str(problem["msg"])
 
 
 def detail_of(request: Request, error: HTTPException) -> str:
@@ -80,7 +101,8 @@ def detail_of(request: Request, error: HTTPException) -> str:
         allowed = (error.headers or {}).get("Allow", "other methods")
         return f"{request.method[:20]} is not taken at {path!r}; use {allowed}, see /openapi.json"
     if error.status_code == 400 and "parsing the body" in str(error.detail):
-        return f"the body cannot be read: it is nested too deeply, or holds too long a number; {EXAMPLE}"
+        why = "it is no UTF-8 text, is nested too deeply, or holds too long a number"
+        return f"the body cannot be read: {why}; {EXAMPLE}"
     return str(error.detail)
 
 

@@ -76,6 +76,8 @@ class Maker:
         with self.service.lock:
             if work.cancelled or self.service.works.get(work.key) is not work:
                 return
+            # What is queued for it, a finer preview for one, is not built any more.
+            work.cancelled = True
             self.service.late.end(work.owners, "failed", {"code": code.lower(), "message": text})
             del self.service.works[work.key]
             self.stats.ended("failed")
@@ -87,7 +89,7 @@ class Maker:
 
     def _choose(self, work: Work) -> None:
         candidates = [draw.ids for draw in work.draws if draw.ids is not None]
-        work.ids = self.steps.choose(work.spec.prompt, work.spec.seed, work.spec.box, candidates)
+        work.ids = self.steps.choose(work.spec.prompt, work.spec.box, candidates)
         self._build_later(work)
 
     def _build_later(self, work: Work) -> None:

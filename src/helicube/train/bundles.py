@@ -10,11 +10,11 @@ from helicube.errors import CheckpointError
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.default import DefaultConfig, DefaultWeights, load_default, save_default
 from helicube.models.cube.lattice_code import LatticeCode
-from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS
+from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, table_of
 from helicube.train import decoder_task
 from helicube.train.factored_decoder import FactoredDecoder, shared_rows
 from helicube.train.text_table import copy_table, table_digest
-from helicube.train.trained_runs import TokenizerRuns, load_code, load_match, load_state, own_table, refuse_kind
+from helicube.train.trained_runs import TokenizerRuns, load_code, load_match, load_state, settings
 
 __all__ = ["bundle", "rebundle"]
 
@@ -24,17 +24,20 @@ def bundle(tokenizer: TokenizerRuns, decoder_run: Path, out: Path) -> Path:
 
     Raises:
         InputError: a run is missing, or `out` holds another text table.
-        CheckpointError: a run is damaged or of another kind, or the text table it was trained with is gone.
+        CheckpointError: a run is damaged or of another kind, the decoder was trained on another tokenizer, or the text
+            table it was trained with is gone.
     """
     code = load_code(tokenizer)
-    decoder, description = _trained_decoder(decoder_run, code)
-    _keep_table(decoder_run, description, out)
+    decoder, said = _trained_decoder(decoder_run, code)
+    _check_basis(decoder_run, said, code, said.get("text"))
+    table = _table_of_run(decoder_run, said.get("text"))
     config = DefaultConfig(
         shape=code.shape.config,
         color=code.paint.config,
         decoder=decoder.config,
-        num_text=description["task"]["num_text"],
+        num_text=said["task"].get("num_text", 0),
     )
+    _put_table(table, out)
     return save_default(DefaultWeights(config=config, code=code, decoder=decoder), out)
 
 
@@ -43,51 +46,55 @@ def rebundle(model: Path, out: Path, *, decoder_run: Path | None = None, match_r
 
     Raises:
         InputError: a run is missing, or `out` holds another text table.
-        CheckpointError: the model or a run is damaged, of another kind, or of other sizes.
+        CheckpointError: the model or a run is damaged or of another kind, or a run was trained on another tokenizer or
+            text table than the model's.
     """
-    weights = load_default(model)
+    weights, table = load_default(model), table_of(model)
     if decoder_run is not None:
-        decoder, description = _trained_decoder(decoder_run, weights.code)
-        if description.get("text") not in {None, table_digest(own_table(model) or BUNDLED_TEXT_WEIGHTS)}:
-            raise CheckpointError(f"{decoder_run} was trained with another text table than that of {model}")
-        config = replace(weights.config, decoder=decoder.config, num_text=description["task"]["num_text"])
-        weights = replace(weights, config=config, decoder=decoder, form="float32")
+        decoder, said = _trained_decoder(decoder_run, weights.code)
+        _check_basis(decoder_run, said, weights.code, table_digest(table))
+        config = replace(weights.config, decoder=decoder.config, num_text=said["task"].get("num_text", 0))
+        weights = replace(weights, config=config, decoder=decoder)
     if match_run is not None:
-        match = load_match(match_run)
+        match, said = load_match(match_run)
+        _check_basis(match_run, said, weights.code, table_digest(table))
         weights = replace(weights, config=replace(weights.config, match=match.config), match=match)
-    if (text := own_table(model)) is not None:
-        copy_table(text, out / "text")
+    _put_table(table, out)
     return save_default(weights, out)
 
 
 def _trained_decoder(run: Path, code: LatticeCode) -> tuple[CubeDecoder, dict[str, Any]]:
     """The averaged decoder of a run on a tokenizer's ids, and what the run says of itself."""
     state = load_state(run, decoder_task.KIND)
-    description: dict[str, Any] = state["description"]
-    try:
-        config = DecoderConfig(**description["model"])
-    except TypeError:
-        raise refuse_kind(run, decoder_task.KIND) from None
+    said: dict[str, Any] = state["description"]
+    config = settings(run, state, DecoderConfig, decoder_task.KIND)
     factored = FactoredDecoder(CubeDecoder(config), shared_rows(code, config.vocab_size))
     try:
         factored.load_state_dict(state["average"])
     except RuntimeError:
         raise CheckpointError(f"{run} does not fit the tokenizer; name the runs that it was trained with") from None
-    return factored.folded(), description
+    return factored.folded(), said
 
 
-def _keep_table(decoder_run: Path, description: dict[str, Any], out: Path) -> None:
-    """Put the text table of a decoder into the folder of its model, unless it is the bundled one."""
-    text = _table_of(decoder_run, description.get("text"))
-    if text is not None or (out / "text").is_dir():
-        copy_table(text or BUNDLED_TEXT_WEIGHTS, out / "text")
+def _check_basis(run: Path, said: dict[str, Any], code: LatticeCode, table: str | None) -> None:
+    """Raise CheckpointError if a run says that it was trained on other ids or with another text table."""
+    for key, name, ours in (("code", "tokenizer", code.encoder_digest()), ("text", "text table", table)):
+        # Runs of before these were kept say nothing.
+        if said.get(key) not in {None, ours}:
+            raise CheckpointError(f"{run} was trained with another {name}; name the model or runs that it belongs to")
 
 
-def _table_of(decoder_run: Path, digest: str | None) -> Path | None:
-    """The text table that a decoder was trained with, None if it is the bundled one."""
+def _put_table(table: Path, out: Path) -> None:
+    """Put a text table into the folder of a model, unless it is the bundled one, which needs none."""
+    if table_digest(table) != table_digest(BUNDLED_TEXT_WEIGHTS) or (out / "text").is_dir():
+        copy_table(table, out / "text")
+
+
+def _table_of_run(decoder_run: Path, digest: str | None) -> Path:
+    """The text table that a decoder was trained with."""
     own = decoder_run / "text"
     if digest is None or digest == table_digest(BUNDLED_TEXT_WEIGHTS):
-        return None
+        return BUNDLED_TEXT_WEIGHTS
     if not own.is_dir() or table_digest(own) != digest:
         raise CheckpointError(f"{own} is not the text table that the decoder was trained with ({digest}); put it there")
     return own

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.text import TextEncoder
+from helicube.nn.digest import weights_digest
 from helicube.train.factored_decoder import FactoredDecoder, shared_rows
 from helicube.train.token_rows import Captioner, class_weights, token_rows
 from helicube.train.token_set import TokenSet
@@ -79,6 +80,7 @@ class DecoderTask:
         self.model = FactoredDecoder(cube, shared_rows(code, decoder.vocab_size)).to(device)
         self.config, self.code, self.text, self.captioner = config, code, text, captioner
         self.text_digest = text_digest
+        self.start_digest = None if start is None else weights_digest(start.state_dict())
         self.train, self.unseen, self.device = train, unseen, device
         self.weights = class_weights(train.infos)
         # Steps with the same range of ids stand together, so that one product serves each kind.
@@ -88,7 +90,9 @@ class DecoderTask:
     def describe(self) -> dict[str, Any]:
         task = {name: value for name, value in asdict(self.config).items() if name != "compiled"}
         ids = list(map(list, self.spans))
-        known = {} if self.text_digest is None else {"text": self.text_digest}
+        known = {"code": self.code.encoder_digest()}
+        known |= {} if self.text_digest is None else {"text": self.text_digest}
+        known |= {} if self.start_digest is None else {"start": self.start_digest}
         return {"kind": KIND, "model": asdict(self.model.decoder.config), "task": task, "ids": ids} | known
 
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:  # noqa: ARG002 - Task's

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,8 +16,9 @@ from torch import Tensor, nn
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.match import MatchConfig, ShapeTextMatch
 from helicube.models.cube.text import TextEncoder
-from helicube.train.color_names import COLOR_NAMES
-from helicube.train.color_words import COLOR_SYNONYMS
+from helicube.train.class_words import CLASS_WORDS
+from helicube.train.color_words import named_colors
+from helicube.train.shards import ItemInfo
 from helicube.train.token_rows import Captioner, TokenRows, class_weights, token_rows
 from helicube.train.token_set import TokenSet
 from helicube.train.words import with_article
@@ -25,9 +27,8 @@ __all__ = ["MatchTask", "MatchTaskConfig", "match_config"]
 
 # Name of the command that trains it.
 KIND = "match"
-
-_WORDS = {*COLOR_NAMES, *(word for words in COLOR_SYNONYMS.values() for word in words)}
-_COLORED = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(_WORDS)))})\b")
+# The softmax's inverse temperature may not grow beyond this (Radford et al., 2021).
+MOST_SCALE = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +45,10 @@ class MatchTaskConfig:
 
 
 class MatchTask:
-    """Cross-entropy of each caption's own object in the batch, and of each object's own caption.
+    """Cross-entropy of each caption's own object in the batch, and of each object's own caption; see `equally_true`.
 
-    Two objects of one class are told apart only by captions that name a colour: "a chair" is true of both.
+    Args:
+        text_digest: of the table behind `text`.
     """
 
     model: ShapeTextMatch
@@ -61,26 +63,30 @@ class MatchTask:
         captioner: Captioner,
         train: TokenSet,
         unseen: TokenSet,
+        text_digest: str | None = None,
         device: str = "cpu",
     ) -> None:
         torch.manual_seed(0)
         self.model = ShapeTextMatch(model).to(device)
         self.config, self.code, self.text, self.captioner = config, code, text, captioner
+        self.text_digest = text_digest
         self.train, self.unseen, self.device = train, unseen, device
         self.weights = class_weights(train.infos)
         self.classes = np.unique([info.class_name for info in train.infos])
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": KIND, "model": asdict(self.model.config), "task": asdict(self.config)}
+        known = {"text": self.text_digest, "code": self.code.encoder_digest()}
+        return {"kind": KIND, "model": asdict(self.model.config), "task": asdict(self.config), **known}
 
     def loss(self, step: int, rng: np.random.Generator) -> tuple[Tensor, dict[str, float]]:  # noqa: ARG002 - Task's
-        chosen = rng.choice(len(self.train), self.config.batch, p=self.weights)
+        # No item twice: it would count against itself.
+        chosen = rng.choice(len(self.train), min(self.config.batch, len(self.train)), replace=False, p=self.weights)
         rows = self._rows(self.train, chosen, rng)
         objects = self._objects(self.model, rows.ids, self.config.drop)
         prompts = self.model.prompts(self._pooled(rows.captions))
-        names = np.array([self.train.infos[i].class_name for i in chosen])
-        scores = prompts @ objects.T * self.model.log_scale.exp().clamp(max=100)
-        scores = scores.masked_fill(torch.from_numpy(equally_true(names, rows.captions)).to(self.device), -torch.inf)
+        scores = prompts @ objects.T * self.model.log_scale.exp().clamp(max=MOST_SCALE)
+        others = torch.from_numpy(equally_true([self.train.infos[i] for i in chosen], rows.captions))
+        scores = scores.masked_fill(others.to(self.device), -torch.inf)
         own = torch.arange(len(chosen), device=self.device)
         loss = (F.cross_entropy(scores, own) + F.cross_entropy(scores.T, own)) / 2
         return loss, {"own_first": float((scores.argmax(dim=1) == own).float().mean())}
@@ -119,10 +125,26 @@ def match_config(code: LatticeCode, text_width: int) -> MatchConfig:
     return MatchConfig(grid=c.grid, levels=c.levels, palette_size=code.palette_size, text_width=text_width)
 
 
-def equally_true(names: NDArray[np.str_], captions: list[str]) -> NDArray[np.bool_]:
-    """Which captions (rows) may be as true of which other objects (columns) of a batch as of their own; (B, B)."""
-    colored = np.array([_COLORED.search(caption) is not None for caption in captions])
-    same: NDArray[np.bool_] = (names[:, None] == names[None]) & ~colored[:, None]
+def equally_true(infos: Sequence[ItemInfo], captions: Sequence[str]) -> NDArray[np.bool_]:
+    """Which captions (rows) may be as true of which other objects (columns) of a batch as of their own; (B, B).
+
+    A caption that names only a class may be true of every object of that class, one that names a subclass of every one
+    of that; unless it names colours, and the other's caption does too, and they have none in common.
+    """
+    classes, kinds = (np.array([getattr(info, key) for info in infos]) for key in ("class_name", "subclass"))
+    named = [_names_subclass(info, caption) for info, caption in zip(infos, captions, strict=True)]
+    same = (classes[:, None] == classes[None]) & (~np.array(named)[:, None] | (kinds[:, None] == kinds[None]))
+    colors = [named_colors(caption) for caption in captions]
+    # Only those that share a noun are looked at.
+    for i, j in np.argwhere(same):
+        same[i, j] = i != j and not (colors[i] and colors[j] and colors[i].isdisjoint(colors[j]))
     same |= np.array(captions)[:, None] == np.array(captions)[None]
     np.fill_diagonal(same, val=False)
-    return same
+    found: NDArray[np.bool_] = same
+    return found
+
+
+def _names_subclass(info: ItemInfo, caption: str) -> bool:
+    """Whether a caption says more than the class: "an apple", not "a fruit"."""
+    words = (info.subclass, *CLASS_WORDS.get(info.subclass, ()))
+    return info.subclass not in {"", info.class_name} and any(re.search(rf"\b{re.escape(w)}", caption) for w in words)

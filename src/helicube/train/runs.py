@@ -8,10 +8,13 @@ from pathlib import Path
 from helicube.errors import InputError
 from helicube.geometry.box_sample import RESOLUTION
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
+from helicube.models.cube.default import load_default
+from helicube.models.cube.formats import hold_matrices
 from helicube.models.cube.lattice import LatticeConfig
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig
-from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, StaticTextEncoder
+from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, StaticTextEncoder, table_of
+from helicube.train import decoder_task
 from helicube.train.captioner import augmented_caption
 from helicube.train.color_task import ColorTask, ColorTaskConfig
 from helicube.train.cube_task import CubeTask, CubeTaskConfig, small_cube
@@ -21,6 +24,7 @@ from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig, train
 from helicube.train.match_task import MatchTask, MatchTaskConfig, match_config
 from helicube.train.shards import ItemSet
+from helicube.train.state_file import STATE_FILE
 from helicube.train.text_table import copy_table, table_digest
 from helicube.train.token_set import TokenSet, kept_tokens
 from helicube.train.trained_runs import (
@@ -28,8 +32,7 @@ from helicube.train.trained_runs import (
     load_code,
     load_colors,
     load_shape,
-    load_weights,
-    own_table,
+    load_state,
 )
 
 __all__ = [
@@ -42,8 +45,9 @@ __all__ = [
     "tune_decoder",
 ]
 
-# Channels of a head of the decoder's attention.
+# Channels of a head of the decoder's attention; layers and width where nothing is said of them.
 HEAD = 64
+LAYERS, WIDTH = 4, 256
 
 
 def train_shape(
@@ -95,9 +99,9 @@ def train_decoder(
         text: folder of the table that prompts are read with, as `helicube train text` writes it, kept as `text` in the
             folder of the run; None is the bundled one.
     """
-    code = load_code(tokenizer)
-    width = StaticTextEncoder.load(text or BUNDLED_TEXT_WEIGHTS).width
-    _train_decoder(items_folder, code, loop, _fitted(decoder, code, width), task, text=text)
+    code, encoder = load_code(tokenizer), StaticTextEncoder.load(text or BUNDLED_TEXT_WEIGHTS)
+    sizes = _fitted(decoder, code, encoder.width)
+    _train_decoder(items_folder, code, loop, sizes, task, text=text or BUNDLED_TEXT_WEIGHTS)
 
 
 def tune_decoder(items_folder: Path, model: Path, loop: LoopConfig, task: DecoderTaskConfig) -> None:
@@ -106,10 +110,11 @@ def tune_decoder(items_folder: Path, model: Path, loop: LoopConfig, task: Decode
     Raises:
         CheckpointError: the folder holds no model of `helicube train`.
     """
-    weights = load_weights(model)
+    weights = load_default(model)
+    hold_matrices(weights.decoder, "float32", native=False)
     task = replace(task, num_text=weights.config.num_text)
-    text = own_table(model)
-    _train_decoder(items_folder, weights.code, loop, weights.config.decoder, task, text=text, start=weights.decoder)
+    sizes = weights.config.decoder
+    _train_decoder(items_folder, weights.code, loop, sizes, task, text=table_of(model), start=weights.decoder)
 
 
 def train_match(items_folder: Path, model: Path, loop: LoopConfig, task: MatchTaskConfig) -> None:
@@ -118,23 +123,21 @@ def train_match(items_folder: Path, model: Path, loop: LoopConfig, task: MatchTa
     Raises:
         CheckpointError: the folder holds no model of `helicube train`.
     """
-    weights = load_weights(model)
-    encoder = StaticTextEncoder.load(own_table(model) or BUNDLED_TEXT_WEIGHTS)
-    tokens, unseen = kept_tokens(weights.code, items_folder, loop.out / "tokens")
-    _check_enough(items_folder, tokens, unseen)
-    train(
-        MatchTask(
-            match_config(weights.code, encoder.width),
-            task,
-            weights.code,
-            text=encoder,
-            captioner=augmented_caption,
-            train=tokens,
-            unseen=unseen,
-            device=loop.device,
-        ),
-        loop,
+    code, table = load_default(model).code, table_of(model)
+    encoder = StaticTextEncoder.load(table)
+    tokens, unseen = _tokens(items_folder, code)
+    match = MatchTask(
+        match_config(code, encoder.width),
+        task,
+        code,
+        text=encoder,
+        captioner=augmented_caption,
+        train=tokens,
+        unseen=unseen,
+        text_digest=table_digest(table),
+        device=loop.device,
     )
+    train(match, loop)
 
 
 def _train_decoder(
@@ -144,29 +147,34 @@ def _train_decoder(
     decoder: DecoderConfig,
     task: DecoderTaskConfig,
     *,
-    text: Path | None,
+    text: Path,
     start: CubeDecoder | None = None,
 ) -> None:
-    table = BUNDLED_TEXT_WEIGHTS if text is None else text
-    tokens, unseen = kept_tokens(code, items_folder, loop.out / "tokens")
-    _check_enough(items_folder, tokens, unseen)
-    if text is not None:
+    tokens, unseen = _tokens(items_folder, code)
+    if (loop.out / STATE_FILE).is_file():
+        load_state(loop.out, decoder_task.KIND)
+    if text != BUNDLED_TEXT_WEIGHTS:
         copy_table(text, loop.out / "text")
-    train(
-        DecoderTask(
-            decoder,
-            task,
-            code,
-            text=StaticTextEncoder.load(table),
-            captioner=augmented_caption,
-            train=tokens,
-            unseen=unseen,
-            text_digest=table_digest(table),
-            start=start,
-            device=loop.device,
-        ),
-        loop,
+    ids = DecoderTask(
+        decoder,
+        task,
+        code,
+        text=StaticTextEncoder.load(text),
+        captioner=augmented_caption,
+        train=tokens,
+        unseen=unseen,
+        text_digest=table_digest(text),
+        start=start,
+        device=loop.device,
     )
+    train(ids, loop)
+
+
+def _tokens(items_folder: Path, code: LatticeCode) -> tuple[TokenSet, TokenSet]:
+    """Rows to learn from, and those kept back."""
+    tokens, unseen = kept_tokens(code, items_folder)
+    _check_enough(items_folder, tokens, unseen)
+    return tokens, unseen
 
 
 def _fitted(decoder: DecoderConfig, code: LatticeCode, text_width: int) -> DecoderConfig:
@@ -179,12 +187,13 @@ def _fitted(decoder: DecoderConfig, code: LatticeCode, text_width: int) -> Decod
     )
 
 
-def decoder_sizes(layers: int, width: int) -> DecoderConfig:
+def decoder_sizes(layers: int | None = None, width: int | None = None) -> DecoderConfig:
     """A decoder of `layers` dual-stream layers and one single-stream layer.
 
     Raises:
         InputError: the width is not whole heads.
     """
+    layers, width = layers or LAYERS, WIDTH if width is None else width
     if width < HEAD or width % HEAD:
         near = max(HEAD, round(width / HEAD) * HEAD)
         raise InputError(f"width={width} must be a multiple of {HEAD}, one head each; give --width {near}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ STATE_FILE = "state.pt"
 KEYS = {"description", "step", "seconds", "model", "average", "optimizer"}
 
 # Parts of a description that came later: states without them are taken as they are.
-LATER = {"kind", "loop", "text"}
+LATER = {"kind", "loop", "text", "code", "start"}
 
 
 def read_state(path: Path, device: str = "cpu") -> dict[str, Any]:
@@ -30,12 +29,22 @@ def read_state(path: Path, device: str = "cpu") -> dict[str, Any]:
     remedy = "name another folder, or remove the file and train again"
     try:
         state = torch.load(path, map_location=device, weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError) as error:
-        reason = " ".join(str(error).split())[:100]
+    except Exception as error:  # noqa: BLE001 - of a file that is no pickle, torch.load raises whatever it stumbles over
+        reason = " ".join(str(error).split())[:100] or type(error).__name__
         raise CheckpointError(f"{path} is damaged ({reason}); {remedy}") from None
-    if not isinstance(state, dict) or not state.keys() >= KEYS:
+    if not (isinstance(state, dict) and state.keys() >= KEYS and _is_described(state)):
         raise CheckpointError(f"{path} is not the state of a training run; {remedy}")
     return state
+
+
+def _is_described(state: dict[str, Any]) -> bool:
+    """Whether the parts that every reader looks into are what they look for."""
+    said = state["description"]
+    return (
+        all(isinstance(part, dict) for part in (said, state["model"], state["average"]))
+        and isinstance(said.get("model"), dict)
+        and isinstance(said.get("task"), dict)
+    )
 
 
 def check_same_run(path: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
@@ -45,6 +54,10 @@ def check_same_run(path: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> 
         InputError: they differ.
     """
     theirs = {name: mine[name] for name in LATER & mine.keys()} | theirs
+    if theirs.get("kind") != mine.get("kind"):
+        raise InputError(
+            f"{path} is of `helicube train {theirs.get('kind')}`, not of `train {mine.get('kind')}`; give another --out"
+        )
     if found := differences(theirs, mine):
         listed = ", ".join(found[:5])
         raise InputError(f"{path} was trained with other settings ({listed}); give the same, or another --out")

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from rich.progress import track
 
+from helicube.errors import InputError
 from helicube.geometry.box_sample import pool_mean, unpack
 from helicube.geometry.files import whole_file
 from helicube.models.cube.lattice_code import LatticeCode
@@ -47,18 +48,27 @@ class TokenSet:
 ARRAYS = [f.name for f in fields(TokenSet) if f.name != "infos"]
 
 
-def kept_tokens(code: LatticeCode, items_folder: Path, folder: Path) -> tuple[TokenSet, TokenSet]:
+def kept_tokens(code: LatticeCode, items_folder: Path) -> tuple[TokenSet, TokenSet]:
     """The tokens of all prepared items: those to learn from, and those kept back.
 
-    Shard by shard, since all items at once may not fit in memory; a file of each in `folder` keeps its tokens, so that
-    what is interrupted goes on and only shards that changed are encoded.
+    Shard by shard, since all items at once may not fit in memory; a file of each, in a folder of the encoder's beside
+    the items, keeps its tokens, so that what is interrupted goes on, runs on the same ids share them, and only shards
+    that changed are encoded.
+
+    Raises:
+        InputError: there are no items, or the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    start = _encoder_digest(code)
-    paths = track(shard_paths(items_folder, TRAINING), description="tokenizing")
-    shards = [_shard_tokens(code, path, folder / path.name, start) for path in paths]
-    infos = tuple(info for shard in shards for info in shard.infos)
-    arrays = {name: np.concatenate([getattr(shard, name) for shard in shards]) for name in ARRAYS}
+    shards = shard_paths(items_folder, TRAINING)
+    start = _exact_digest(code)
+    folder = items_folder / f"tokens-{start[:12]}"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make {folder} for the items' tokens ({error.strerror}); name other --data") from None
+    paths = track(shards, description="tokenizing")
+    found = [_shard_tokens(code, path, folder / path.name, start) for path in paths]
+    infos = tuple(info for shard in found for info in shard.infos)
+    arrays = {name: np.concatenate([getattr(shard, name) for shard in found]) for name in ARRAYS}
     whole, unseen = TokenSet(infos=infos, **arrays), unseen_mask(infos)
     return choose_tokens(whole, ~unseen), choose_tokens(whole, unseen)
 
@@ -84,7 +94,7 @@ def _shard_tokens(code: LatticeCode, shard: Path, kept: Path, start: str) -> Tok
     return found
 
 
-def _encoder_digest(code: LatticeCode) -> str:
+def _exact_digest(code: LatticeCode) -> str:
     """Changes with all that ids depend on but the items."""
     digest = hashlib.sha256()
     for name, tensor in code.encoder_state().items():

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from torch import nn
 
 from helicube.errors import CheckpointError, InputError
-from helicube.models.cube.default import DefaultWeights, load_default
-from helicube.models.cube.formats import hold_matrices
 from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig, LatticeColors
 from helicube.models.cube.match import MatchConfig, ShapeTextMatch
+from helicube.models.cube.stored_config import read_config
 from helicube.train import color_task, lattice_task, match_task
 from helicube.train.state_file import STATE_FILE, read_state
 
@@ -26,12 +25,11 @@ __all__ = [
     "load_match",
     "load_shape",
     "load_state",
-    "load_weights",
-    "own_table",
-    "refuse_kind",
+    "settings",
 ]
 
 M = TypeVar("M", bound=nn.Module)
+C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,22 +38,6 @@ class TokenizerRuns:
 
     shape: Path
     colors: Path
-
-
-def load_weights(folder: Path) -> DefaultWeights:
-    """A whole model of a folder, its matrices in float32 whatever they are stored in.
-
-    Raises:
-        CheckpointError: there is none, or a damaged one.
-    """
-    weights = load_default(folder)
-    hold_matrices(weights.decoder, "float32", native=False)
-    return replace(weights, form="float32")
-
-
-def own_table(model: Path) -> Path | None:
-    """The text table in a model's folder; None where it reads prompts with the bundled one."""
-    return model / "text" if (model / "text").is_dir() else None
 
 
 def load_code(runs: TokenizerRuns) -> LatticeCode:
@@ -70,38 +52,27 @@ def load_code(runs: TokenizerRuns) -> LatticeCode:
 def load_colors(run: Path, shape: LatticeConfig) -> LatticeColors:
     """The averaged colours of a run."""
     state = load_state(run, color_task.KIND)
-    try:
-        paint = LatticeColors(ColorConfig(**_tuples(state["description"]["model"])), shape)
-    except TypeError:
-        raise refuse_kind(run, color_task.KIND) from None
-    return _averaged(paint, state, run)
+    return _averaged(LatticeColors(settings(run, state, ColorConfig, color_task.KIND), shape), state, run)
 
 
 def load_shape(run: Path) -> LatticeTokenizer:
     """The averaged shape tokenizer of a run."""
     state = load_state(run, lattice_task.KIND)
-    try:
-        model = LatticeTokenizer(LatticeConfig(**_tuples(state["description"]["model"])))
-    except TypeError:
-        raise refuse_kind(run, lattice_task.KIND) from None
-    return _averaged(model, state, run)
+    return _averaged(LatticeTokenizer(settings(run, state, LatticeConfig, lattice_task.KIND)), state, run)
 
 
-def load_match(run: Path) -> ShapeTextMatch:
-    """What a run learnt of which objects fit which prompts, averaged."""
+def load_match(run: Path) -> tuple[ShapeTextMatch, dict[str, Any]]:
+    """What a run learnt of which objects fit which prompts, averaged, and what the run says of itself."""
     state = load_state(run, match_task.KIND)
-    try:
-        match = ShapeTextMatch(MatchConfig(**_tuples(state["description"]["model"])))
-    except TypeError:
-        raise refuse_kind(run, match_task.KIND) from None
-    return _averaged(match, state, run)
+    match = ShapeTextMatch(settings(run, state, MatchConfig, match_task.KIND))
+    return _averaged(match, state, run), state["description"]
 
 
 def load_state(run: Path, kind: str | None = None) -> dict[str, Any]:
     """The checkpoint of a run.
 
     Args:
-        kind: what `helicube train` must have trained there ("tokenizer", "colors", "decoder").
+        kind: what `helicube train` must have trained there ("tokenizer", "colors", "decoder", "match").
 
     Raises:
         InputError: there is none.
@@ -129,16 +100,24 @@ def how_far(run: Path) -> str:
     return f"{run}: step {state['step']}" + ("" if goal is None else f" of {goal}")
 
 
+def settings(run: Path, state: dict[str, Any], config: type[C], kind: str) -> C:
+    """The sizes of what a run has trained.
+
+    Raises:
+        CheckpointError: they are of another kind, or no sizes that a model can have.
+    """
+    said = state["description"]
+    if "kind" not in said and not said["model"].keys() <= {field.name for field in fields(cast(Any, config))}:
+        raise refuse_kind(run, kind)
+    return read_config(config, said["model"], f"{run / STATE_FILE} as its sizes")
+
+
 def _averaged(model: M, state: dict[str, Any], run: Path) -> M:
     try:
         model.load_state_dict(state["average"])
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:120]
         raise CheckpointError(
-            f"{run / STATE_FILE} does not fit ({reason}); was it trained for another shape run?"
+            f"{run / STATE_FILE} does not fit its own settings ({reason}); train it again, or for the same tokenizer"
         ) from None
     return model.eval().requires_grad_(False)
-
-
-def _tuples(raw: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}

@@ -40,6 +40,24 @@ class DefaultConfig:
     # Of what chooses among candidates; None where there is nothing.
     match: MatchConfig | None = None
 
+    def __post_init__(self) -> None:
+        """Check that prompts have room, and that the parts read one another's ids.
+
+        Raises:
+            CheckpointError: they do not.
+        """
+        if not isinstance(self.num_text, int) or self.num_text < 1:
+            raise CheckpointError(f"num_text = {self.num_text!r} must be 1 or more")
+        m = self.match
+        if m is None:
+            return
+        theirs = (m.grid, m.levels, m.palette_size, m.text_width)
+        ours = (self.shape.grid, self.shape.levels, self.color.palette_size, self.decoder.text_model_embed_dim)
+        if theirs != ours:
+            raise CheckpointError(f"the match part is for other ids or texts than the rest ({theirs}, not {ours})")
+        if m.grid % m.patch:
+            raise CheckpointError(f"the match part has patch = {m.patch}, which does not divide grid = {m.grid}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultWeights:
@@ -104,6 +122,7 @@ def load_default(folder: Path = BUNDLED_WEIGHTS, dtype: torch.dtype = torch.floa
     _fill(decoder, "decoder.", tensors, path)
     match = None
     if config.match is not None:
+        # Not on the meta device: one of its buffers is no part of the file.
         match = ShapeTextMatch(config.match)
         _fill(match, "match.", tensors, path)
     return DefaultWeights(config=config, code=code, decoder=decoder, match=match, form=form)
@@ -150,23 +169,12 @@ def _parse(metadata: dict[str, str], path: Path) -> DefaultConfig:
         num_text, match = raw["num_text"], raw.get("match")
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} has no whole configuration ({error!r}); {_remedy(path)}") from None
-    if not isinstance(num_text, int) or num_text < 1:
-        raise CheckpointError(f"{path} has num_text = {num_text!r}; it must be 1 or more: {_remedy(path)}")
-    config = DefaultConfig(
-        shape=read_config(LatticeConfig, parts["shape"], f"the shape part of {path}"),
-        color=read_config(ColorConfig, parts["color"], f"the color part of {path}"),
-        decoder=read_config(DecoderConfig, parts["decoder"], f"the decoder part of {path}"),
-        num_text=num_text,
-        # Files of before there was one have no such part.
-        match=None if match is None else read_config(MatchConfig, match, f"the match part of {path}"),
-    )
-    if not _fits(config):
-        raise CheckpointError(f"the match part of {path} is for other ids or texts than the rest; {_remedy(path)}")
-    return config
-
-
-def _fits(config: DefaultConfig) -> bool:
-    """Whether what chooses among candidates reads the ids and texts of the other parts."""
-    m = config.match
-    ours = (config.shape.grid, config.shape.levels, config.color.palette_size, config.decoder.text_model_embed_dim)
-    return m is None or ((m.grid, m.levels, m.palette_size, m.text_width) == ours and m.grid % m.patch == 0)
+    shape = read_config(LatticeConfig, parts["shape"], f"the shape part of {path}")
+    color = read_config(ColorConfig, parts["color"], f"the color part of {path}")
+    decoder = read_config(DecoderConfig, parts["decoder"], f"the decoder part of {path}")
+    # Files of before there was one have no such part.
+    chosen = None if match is None else read_config(MatchConfig, match, f"the match part of {path}")
+    try:
+        return DefaultConfig(shape=shape, color=color, decoder=decoder, num_text=num_text, match=chosen)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}; {_remedy(path)}") from None

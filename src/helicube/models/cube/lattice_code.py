@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
 from helicube.models.cube.lattice_colors import ColorConfig, LatticeColors
 from helicube.models.cube.palette import NUM_COLOR_IDS, UNUSED, color_ids, colors_of_ids, find_palette
+from helicube.nn.digest import weights_digest
 
 __all__ = ["BOX_LEVELS", "LatticeCode", "Shape", "box_ids", "sizes_of_ids"]
 
@@ -76,6 +77,10 @@ class LatticeCode(nn.Module):
         """All weights that ids depend on, by name: with equal ones, ids mean the same."""
         encoders = ("shape.encoder.", *(f"paint.{name}" for name in self.paint.ENCODER))
         return {name: tensor for name, tensor in self.state_dict().items() if name.startswith(encoders)}
+
+    def encoder_digest(self) -> str:
+        """A short name of these weights."""
+        return weights_digest(self.encoder_state())
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:

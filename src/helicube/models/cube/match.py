@@ -39,9 +39,9 @@ class MatchConfig:
     patch: int = 2
     # Width of a channel's level, of the transformer, and of the common space.
     level_width: int = 16
-    width: int = 192
-    num_heads: int = 6
-    num_layers: int = 3
+    width: int = 128
+    num_heads: int = 4
+    num_layers: int = 2
     embed: int = 128
 
     @property

@@ -22,12 +22,17 @@ from helicube.errors import CheckpointError, PromptError
 from helicube.models.cube.text import TextStates, check_prompt
 from helicube.models.cube.text_vocab import TokenizedPrompt, Vocabulary
 
-__all__ = ["BUNDLED_TEXT_WEIGHTS", "StaticTextEncoder"]
+__all__ = ["BUNDLED_TEXT_WEIGHTS", "StaticTextEncoder", "table_of"]
 
 BUNDLED_TEXT_WEIGHTS = Path(__file__).resolve().parents[2] / "weights" / "text"
 _TABLE_FILE = "static.safetensors"
 _VOCABULARY_FILE = "vocab.txt"
 _MAX_STATES = 77  # as many as the CLIP tower gives, so that both fit the same decoder buffers
+
+
+def table_of(model: Path) -> Path:
+    """The text table that a model's folder reads prompts with: its own, or the bundled one."""
+    return model / "text" if (model / "text").is_dir() else BUNDLED_TEXT_WEIGHTS
 
 
 class StaticTextEncoder:

@@ -70,7 +70,13 @@ export class Workshop {
   async resume() {
     const id = kept(KEPT, "sessionStorage");
     if (!id || this.job) return;
-    const job = await Job.resume(id).catch(() => null);
+    let job = null;
+    try {
+      job = await Job.resume(id);
+    } catch (error) {
+      // Busy or starting: it may still be there at the next reload.
+      if (error.status !== 404) return;
+    }
     if (job?.running) this.#watch(job);
     else keep(KEPT, null, "sessionStorage");
   }
