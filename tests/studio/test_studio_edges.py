@@ -278,7 +278,12 @@ def test_a_temperature_below_all_numbers_is_none(temperature: float) -> None:
         (b'{"prompt": "a", "seed": ' + b"1" * 5000 + b"}", "too long a number"),
         (b"{", "the body is not JSON"),
         (b"\xff\xfe", "body"),
-        (b'{"prompt": []}', "at least 1 item"),
+        (b'{"prompt": []}', "prompt []: has 0 entries; give at least 1;"),
+        (b'{"prompt": null}', "prompt null: Input should be a valid string"),
+        (b'{"prompt": ""}', 'prompt "": has 0 characters; give at least 1;'),
+        (b'{"prompt": "a", "box": [1, 2]}', "box [1, 2]: has 2 entries; give at least 3;"),
+        (b'{"prompt": "a", "colour": "red"}', 'colour "red": is no setting that is taken; remove it;'),
+        (b'{"seed": 1}', "prompt: is missing; send it;"),
         (b'{"prompt": 5}', "prompt 5: Input should be a valid string"),
         (b'{"prompt": "a", "variants": 9}', "variants 9: Input should be less than or equal to 8"),
         (b'{"prompt": "a", "box": [5e-324, 1, 1]}', "box.0 5e-324"),
@@ -294,10 +299,10 @@ def test_messages_name_the_value_and_the_rule(start: Start, body: bytes, words: 
 def test_other_fields_that_are_wrong_are_counted() -> None:
     problems = [
         {"type": "string_type", "loc": ("body", "prompt", "constrained-str"), "msg": "A", "input": []},
-        {"type": "too_short", "loc": ("body", "prompt", "list[x]"), "msg": "B", "input": []},
+        {"type": "too_short", "loc": ("body", "prompt", "list[x]"), "msg": "B", "input": [], "ctx": {"min_length": 1}},
         {"type": "less_than_equal", "loc": ("body", "variants"), "msg": "C", "input": 9},
     ]
-    assert first_problem(problems) == "prompt: B (and 1 more); see /openapi.json"
+    assert first_problem(problems) == "prompt []: has 0 entries; give at least 1 (and 1 more); see /openapi.json"
 
 
 def test_a_job_larger_than_the_queue_is_told_so_and_not_to_come_again(start: Start) -> None:
