@@ -56,3 +56,18 @@ def test_mistakes_are_named(arguments: list[str], words: str, tmp_path: Path, mo
     message = done.output if isinstance(done.exception, SystemExit) else str(done.exception)
     assert words in message
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "want"), [([], (1000, 3e-4)), (["--steps", "20000", "--lr", "0.0015"], (20_000, 1.5e-3))]
+)
+def test_a_model_is_trained_on_gently_unless_told(
+    options: list[str], want: tuple[int, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, float]] = []
+    monkeypatch.setattr(
+        "helicube.train.runs.tune_decoder", lambda _, __, loop, ___: asked.append((loop.steps, loop.lr))
+    )
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(command, ["decoder", *RUN, "--model", "default", *options])
+    assert (done.exit_code, asked) == (0, [want])

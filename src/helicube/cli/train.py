@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from helicube.train.loop import LoopConfig
@@ -16,6 +17,8 @@ __all__ = ["command"]
 FOLDER = click.Path(path_type=Path, file_okay=False)
 AT_LEAST_0, AT_LEAST_1 = click.IntRange(min=0), click.IntRange(min=1)
 ABOVE_0 = click.FloatRange(min=0, min_open=True)
+# What suits a decoder that has learnt already; from nothing, twenty times as much.
+TUNING = {"steps": 1_000, "lr": 3e-4}
 
 
 @click.group("train")
@@ -133,7 +136,10 @@ def colors(*, data: Path, shape: Path, decoder_of: Path | None, **options: Any) 
 @loop_options(steps=20_000, lr=1.5e-3)
 @click.option("--shape", type=FOLDER, help="Run of the shape tokenizer.")
 @click.option("--colors", "color_run", type=FOLDER, help="Run of the colour tokens.")
-@click.option("--model", help="In place of both: go on with the decoder of a model's folder; `default` is the bundled.")
+@click.option(
+    "--model",
+    help="In place of both: go on with the decoder of a model's folder, or `default`; 1,000 steps at 3e-4 unless told.",
+)
 @click.option("--optimizer", type=click.Choice(["adamw", "muon"]), default="muon", show_default=True)
 @click.option("--text", type=FOLDER, help="Folder of a table of `train text`; the bundled one by default.")
 @click.option(
@@ -165,6 +171,8 @@ def decoder(
     if model is not None:
         if any(given is not None for given in (shape, color_run, text, layers, width)):
             raise click.UsageError("--model has its own tokenizer, text and sizes; give it alone")
+        given = click.get_current_context().get_parameter_source
+        options |= {name: value for name, value in TUNING.items() if given(name) is ParameterSource.DEFAULT}
         tune_decoder(data, find_folder(model), loop_config(options), task)
     elif shape is None or color_run is None:
         raise click.UsageError("name the tokenizer: --shape and --colors, or --model")
