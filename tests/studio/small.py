@@ -58,9 +58,6 @@ class SmallModel:
     def forced(self, box: NDArray[np.float32] | None) -> NDArray[np.int64]:  # noqa: ARG002 - the interface
         return np.full(NUM_IDS, -1, dtype=np.int64)
 
-    def likeness(self, prompt: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:  # noqa: ARG002 - the interface
-        return np.zeros(len(ids), dtype=np.float32)
-
     @property
     def num_shape_ids(self) -> int:
         return NUM_SHAPE

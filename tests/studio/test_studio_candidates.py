@@ -38,14 +38,11 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A judge whose choice tells the candidates of the small model, all of one piece, apart; the places it chose."""
     chosen: list[int] = []
 
-    def choose(
-        _: TextToShape, prompt: str, candidates: Sequence[NDArray[np.int64]], __: NDArray[np.float32] | None
-    ) -> int:
-        assert prompt
+    def soundest(_: TextToShape, candidates: Sequence[NDArray[np.int64]], __: NDArray[np.float32] | None) -> int:
         chosen.append(int(np.argmax([ids.sum() for ids in candidates])))
         return chosen[-1]
 
-    monkeypatch.setattr(TextToShape, "choose", choose)
+    monkeypatch.setattr(TextToShape, "soundest", soundest)
     return chosen
 
 

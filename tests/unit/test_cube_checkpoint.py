@@ -24,7 +24,6 @@ from helicube.pipelines.shape_model import CubeModel, load_model
 
 DECODER = {"n_layer": 2, "n_single_layer": 1, "n_head": 2, "n_embd": 16, "shape_model_vocab_size": 20,
            "shape_model_embed_dim": 4, "text_model_embed_dim": 8}  # fmt: skip
-MATCH = {"grid": 2, "levels": [8, 8, 8, 8], "palette_size": 3, "text_width": 12}
 TOKENIZER = {"num_encoder_latents": 5, "embed_dim": 4, "width": 16, "num_heads": 2, "num_freqs": 8,
              "num_encoder_layers": 2, "num_decoder_layers": 1, "num_codes": 20}  # fmt: skip
 Tensors = dict[str, Tensor]
@@ -164,12 +163,6 @@ def test_whether_the_encoder_has_one_more_query_is_read(folder: Path) -> None:
         ({"decoder": {"n_head": 0}}, "n_head = 0"),
         ({"color": {"merge": 2.5}}, r"merge = 2\.5"),
         ({"num_text": "40"}, "num_text = '40'"),
-        ({"match": [1]}, "the match part of .*not a table"),
-        ({"match": {"patch": 2}}, "the match part of .* lacks grid, levels, palette_size, text_width"),
-        ({"match": MATCH | {"patch": 0}}, "patch = 0"),
-        ({"match": MATCH | {"levels": [8, 8, 8]}}, "the match part is for other ids or texts"),
-        ({"match": MATCH | {"patch": 3}}, "patch = 3, which does not divide grid = 2"),
-        ({"match": MATCH}, "does not fit its configuration"),
     ],
 )
 def test_the_default_models_configuration_is_read_as_strictly(

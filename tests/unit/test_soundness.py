@@ -69,27 +69,6 @@ def test_the_soundest_candidate_is_kept_and_the_earliest_of_equals(
     assert [one.seed for one in found] == [3, 4]
 
 
-def test_of_those_in_one_piece_the_best_match_is_kept(pipeline: TextToShape, monkeypatch: pytest.MonkeyPatch) -> None:
-    sampling = SamplingConfig(temperature=1.0, seed=3)
-    every = [
-        pipeline.decode_many(["a chair"], [replace(sampling, seed=candidate_seed(3, k))], best_of=1)[0].ids.tolist()
-        for k in range(3)
-    ]
-    fits = {str(ids): fit for ids, fit in zip(every, (0.3, 0.8, 0.5), strict=True)}
-
-    def likeness(prompt: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        assert prompt == "a chair"
-        return np.array([fits[str(row.tolist())] for row in ids], dtype=np.float32)
-
-    monkeypatch.setattr(pipeline.model, "likeness", likeness)
-    for shares, kept in (([1.0], 1), ([0.9, 1.0], 2), ([0.5, 0.6, 0.7], 0), ([0.5, 0.7, 0.7], 2)):
-        looks = iter(shares)
-        monkeypatch.setattr(text_to_shape, "solid_share", lambda _, looks=looks: next(looks))
-        [found] = pipeline.decode_many(["a chair"], [sampling], best_of=3)
-        assert found.ids.tolist() == every[kept], shares
-        assert next(looks, None) is None, "no more than needed is looked at"
-
-
 def test_greedy_requests_have_one_candidate(pipeline: TextToShape, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_to_shape, "solid_share", lambda _: pytest.fail("there is nothing to choose from"))
     greedy = SamplingConfig(temperature=0)

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from helicube.errors import CheckpointError, InputError
 from helicube.models.cube.decoder import DecoderConfig
@@ -27,12 +26,11 @@ from helicube.train.factored_decoder import shared_rows
 from helicube.train.items import load_items, split_unseen
 from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig
-from helicube.train.match_task import MatchTaskConfig, equally_true
 from helicube.train.procedural import generate_many
-from helicube.train.runs import train_colors, train_decoder, train_match, train_shape, tune_decoder
+from helicube.train.runs import train_colors, train_decoder, train_shape, tune_decoder
 from helicube.train.shards import ItemInfo, prepare_shards
 from helicube.train.text_table import table_digest
-from helicube.train.token_rows import class_weights, token_rows
+from helicube.train.token_rows import class_weights
 from helicube.train.token_set import TokenSet, kept_tokens, tokenize_items
 from helicube.train.trained_runs import (
     TokenizerRuns,
@@ -188,68 +186,6 @@ def test_the_bundle_holds_the_averaged_weights_and_loads(runs: Path, tmp_path: P
     torch.testing.assert_close(table, rows, rtol=1 / 256, atol=1e-6)
 
 
-def test_what_chooses_is_learnt_bundled_and_loaded(runs: Path, items: Path, tmp_path: Path) -> None:
-    tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
-    bundle(tokenizer, runs / "decoder", tmp_path / "model")
-    task = MatchTaskConfig(batch=16, eval_items=4)
-    train_match(items, tmp_path / "model", loop(tmp_path / "match", steps=60, eval_every=30), task)
-    logged = [json.loads(line) for line in (tmp_path / "match" / "metrics.jsonl").read_text().splitlines()]
-    assert logged[-1]["loss"] < 0.8 * logged[0]["loss"]
-    assert "unseen_procedural_right" in logged[-1]
-    with pytest.raises(CheckpointError, match="not a run of `helicube train match`"):
-        rebundle(tmp_path / "model", tmp_path / "no", match_run=runs / "shape")
-    rebundle(tmp_path / "model", tmp_path / "whole", match_run=tmp_path / "match")
-    before, model = load_model(tmp_path / "model"), load_model(tmp_path / "whole")
-    assert isinstance(before, DefaultModel)
-    assert isinstance(model, DefaultModel)
-    assert torch.equal(model.decoder.lm_head.weight, before.decoder.lm_head.weight), "other parts stay as they were"
-    # Objects that it was trained on: captions fit their own objects better than those of others.
-    known = split_unseen(load_items(items))[0]
-    tokens = tokenize_items(model.code, known)
-    rows = token_rows(model.code, tokens, range(len(tokens)), plain_caption, np.random.default_rng(0), mirror_share=0)
-    names = [info.class_name for info in tokens.infos]
-    scores = np.stack([model.likeness(f"a {name}", rows.ids) for name in names])
-    own = np.diag(scores).mean()
-    assert own > scores.mean() + 0.1
-    assert not before.likeness("a chair", rows.ids).any(), "a model without it cannot tell"
-
-
-def plain_caption(
-    info: ItemInfo, palette: NDArray[np.uint8], _: NDArray[np.uint16], __: np.random.Generator
-) -> tuple[str, NDArray[np.uint8]]:
-    return f"a {info.class_name}", palette
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "same"),
-    [
-        # Class and subclass of each, and its caption; whether the captions are true of the other object.
-        (("chair", "", "a chair"), ("chair", "", "a red chair"), (True, True)),
-        (("chair", "", "a red chair"), ("chair", "", "a blue chair"), (False, False)),
-        (("chair", "", "a red chair"), ("chair", "", "a crimson chair"), (True, True)),
-        (("chair", "", "a red and white chair"), ("chair", "", "a snow white chair"), (True, True)),
-        (("chair", "", "a chair"), ("car", "", "a car"), (False, False)),
-        # Not of its class, but nobody could tell.
-        (("box", "", "a crate"), ("crate", "", "a crate"), (True, True)),
-        (("fruit", "apple", "an apple"), ("fruit", "banana", "a banana"), (False, False)),
-        (("fruit", "apple", "a fruit"), ("fruit", "banana", "a banana"), (True, False)),
-        (("fruit", "apple", "an apple"), ("fruit", "apple", "a red apple"), (True, True)),
-        # Cream is a colour, ice cream is none; an orange is a fruit.
-        (("ice cream", "", "an ice cream cone"), ("ice cream", "", "a blue ice cream"), (True, True)),
-        (("fruit", "orange", "an orange"), ("fruit", "orange", "a green orange"), (True, True)),
-    ],
-)
-def test_captions_that_may_be_true_of_another_object_do_not_count_against_it(
-    first: tuple[str, str, str], second: tuple[str, str, str], same: tuple[bool, bool]
-) -> None:
-    infos = [
-        ItemInfo(id="x", class_name=name, subclass=kind, split="train", captions=(), captions_name_colors=False)
-        for name, kind, _ in (first, second)
-    ]
-    found = equally_true(infos, [first[2], second[2]])
-    assert found.tolist() == [[False, same[0]], [same[1], False]]
-
-
 def test_a_model_can_be_trained_on(runs: Path, items: Path, tmp_path: Path) -> None:
     tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
     bundle(tokenizer, runs / "decoder", tmp_path / "model")
@@ -259,7 +195,7 @@ def test_a_model_can_be_trained_on(runs: Path, items: Path, tmp_path: Path) -> N
         out = tmp_path / f"tuned-{name}"
         # A step without a learning rate to speak of: what it began with is what it ends with.
         tune_decoder(items, tmp_path / name, loop(out, steps=1, lr=1e-9), DecoderTaskConfig(batch=2))
-        rebundle(tmp_path / name, tmp_path / f"new-{name}", decoder_run=out)
+        rebundle(tmp_path / name, out, tmp_path / f"new-{name}")
         after = load_default(tmp_path / f"new-{name}")
         assert after.config.num_text == 16, "that of the model"
         for key, tensor in after.decoder.state_dict().items():
@@ -277,27 +213,45 @@ def test_training_a_model_on_makes_it_better_at_what_it_sees(runs: Path, items: 
     assert rows[-1]["shape_nll"] < rows[0]["shape_nll"] < started["shape_nll"]
 
 
-def test_parts_of_other_models_are_refused_and_nothing_is_written(runs: Path, items: Path, tmp_path: Path) -> None:
-    tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
-    bundle(tokenizer, runs / "decoder", tmp_path / "model")
+def test_a_decoder_of_another_model_is_refused_and_nothing_is_written(runs: Path, items: Path, tmp_path: Path) -> None:
+    bundle(TokenizerRuns(shape=runs / "shape", colors=runs / "colors"), runs / "decoder", tmp_path / "model")
     whole = (tmp_path / "model" / "model.safetensors").read_bytes()
-    train_match(items, tmp_path / "model", loop(tmp_path / "match", steps=1), MatchTaskConfig(batch=8, eval_items=4))
-    state = load_state(tmp_path / "match")
+    state = load_state(runs / "decoder")
+    said = state["description"]
     for name, change, words in (
         ("code", {"code": "0123"}, "another tokenizer"),
         ("text", {"text": "0123"}, "another text table"),
-        ("sizes", {"model": state["description"]["model"] | {"text_width": 7}}, "does not fit|other ids or texts"),
+        ("sizes", {"model": said["model"] | {"n_head": 0}}, "n_head = 0"),
+        ("room", {"task": said["task"] | {"num_text": 0}}, "num_text = 0"),
+        ("none", {"model": None}, "not the state of a training run"),
     ):
         (tmp_path / name).mkdir()
-        torch.save(state | {"description": state["description"] | change}, tmp_path / name / "state.pt")
+        torch.save(state | {"description": said | change}, tmp_path / name / "state.pt")
         with pytest.raises(CheckpointError, match=words):
-            rebundle(tmp_path / "model", tmp_path / "model", match_run=tmp_path / name)
+            rebundle(tmp_path / "model", tmp_path / name, tmp_path / "model")
         assert (tmp_path / "model" / "model.safetensors").read_bytes() == whole
     # A model that reads prompts with the bundled table, into a folder with another.
     write_table(tmp_path / "out" / "text", ["red"], np.eye(1, 8, dtype=np.float32), np.ones(1, np.float16))
     with pytest.raises(InputError, match="holds another text table"):
-        rebundle(tmp_path / "model", tmp_path / "out", match_run=tmp_path / "match")
+        rebundle(tmp_path / "model", runs / "decoder", tmp_path / "out")
     assert not (tmp_path / "out" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"hello world\n" * 10, b"PK\x03\x04"])
+def test_a_damaged_state_is_told(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "state.pt").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"state\.pt is damaged \(.+\); name another folder"):
+        load_state(tmp_path)
+
+
+def test_a_run_of_another_kind_is_not_gone_on_with(runs: Path, items: Path) -> None:
+    before = sorted(path.name for path in (runs / "shape").iterdir())
+    tokenizer = TokenizerRuns(shape=runs / "shape", colors=runs / "colors")
+    with pytest.raises(CheckpointError, match="not a run of `helicube train decoder`"):
+        train_decoder(items, tokenizer, loop(runs / "shape"), DECODER, DecoderTaskConfig(batch=4))
+    with pytest.raises(InputError, match="is of `helicube train decoder`, not of `train colors`; give another --out"):
+        train_colors(items, runs / "shape", loop(runs / "decoder"), COLOR)
+    assert sorted(path.name for path in (runs / "shape").iterdir()) == before
 
 
 def test_tokens_are_kept_and_new_shards_are_encoded(runs: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ __all__ = ["command"]
     "--best-of",
     default=4,
     show_default=True,
-    help="Candidates drawn for each object, at most 16; of those in one piece, the best match is kept. 1 is fastest.",
+    help="Candidates drawn for each object, at most 16; the first in a single piece is kept. 1 is fastest.",
 )
 @click.option("--guidance", type=float, help="How closely to follow the prompt; 0 is off. Default: by model.")
 @click.option("--temperature", type=float, help="0 takes the likeliest id at each step. Default: by model.")

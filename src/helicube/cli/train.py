@@ -23,7 +23,7 @@ TUNING = {"steps": 1_000, "lr": 3e-4}
 
 @click.group("train")
 def command() -> None:
-    """Train a model: prepare, text, tokenizer, colors, decoder, bundle; match, and bundle again. Resumable."""
+    """Train a model: prepare, text, tokenizer, colors, decoder, bundle. What is interrupted can go on."""
 
 
 def loop_options(steps: int, lr: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -181,48 +181,26 @@ def decoder(
         train_decoder(data, runs, loop_config(options), decoder_sizes(layers, width), task, text=text)
 
 
-@command.command("match")
-@loop_options(steps=2_000, lr=1e-3)
-@click.option("--model", default="default", show_default=True, help="Folder of the model that it is for.")
-@click.option("--batch", type=click.IntRange(min=2), default=192, show_default=True, help="Objects a step.")
-def match(*, data: Path, model: str, batch: int, **options: Any) -> None:
-    """Train what chooses, among the objects that a model makes of a prompt, the one that fits it best."""
-    from helicube.pipelines.model_folder import find_folder
-    from helicube.train.match_task import MatchTaskConfig
-    from helicube.train.runs import train_match
-
-    train_match(data, find_folder(model), loop_config(options), MatchTaskConfig(batch=batch))
-
-
 @command.command("bundle")
 @click.option("--shape", type=FOLDER, help="Run of the shape tokenizer.")
 @click.option("--colors", "color_run", type=FOLDER, help="Run of the colour tokens.")
-@click.option("--model", help="In place of both: a model's folder, whose parts stay but for those named here.")
-@click.option("--decoder", "decoder_run", type=FOLDER, help="Run of the decoder.")
-@click.option("--match", "match_run", type=FOLDER, help="Run of `train match`; with --model.")
+@click.option("--model", help="In place of both: a model's folder, of which all but the decoder stays.")
+@click.option("--decoder", "decoder_run", type=FOLDER, required=True, help="Run of the decoder.")
 @click.option("--out", type=FOLDER, required=True, help="Folder for the model file.")
-def bundle_(
-    *,
-    shape: Path | None,
-    color_run: Path | None,
-    model: str | None,
-    decoder_run: Path | None,
-    match_run: Path | None,
-    out: Path,
-) -> None:
+def bundle_(*, shape: Path | None, color_run: Path | None, model: str | None, decoder_run: Path, out: Path) -> None:
     """Put runs into one model file that `helicube generate --weights` takes, with their text table beside it."""
     from helicube.pipelines.model_folder import find_folder
     from helicube.train.bundles import bundle, rebundle
     from helicube.train.trained_runs import TokenizerRuns, how_far
 
     if model is not None:
-        if shape is not None or color_run is not None or (decoder_run is None and match_run is None):
-            raise click.UsageError("--model has a tokenizer; give --decoder or --match, or both, with it")
-        path = rebundle(find_folder(model), out, decoder_run=decoder_run, match_run=match_run)
-    elif shape is None or color_run is None or decoder_run is None or match_run is not None:
-        raise click.UsageError("give --shape, --colors and --decoder; or --model with --decoder or --match")
+        if shape is not None or color_run is not None:
+            raise click.UsageError("--model has a tokenizer; give --shape and --colors, or --model")
+        path = rebundle(find_folder(model), decoder_run, out)
+    elif shape is None or color_run is None:
+        raise click.UsageError("name the tokenizer: --shape and --colors, or --model")
     else:
         path = bundle(TokenizerRuns(shape=shape, colors=color_run), decoder_run, out)
-    for run in filter(None, (shape, color_run, decoder_run, match_run)):
+    for run in filter(None, (shape, color_run, decoder_run)):
         click.echo(how_far(run))
     click.echo(path)

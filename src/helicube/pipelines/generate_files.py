@@ -54,7 +54,7 @@ class GenerateOptions:
     file_format: str | None = None
     seed: int = 0
     variants: int = 1
-    # Candidates of each object, of which the best is kept.
+    # Candidates of each object, of which the soundest is kept.
     best_of: int = USUAL_CANDIDATES
     # None: what suits the model.
     guidance: float | None = None

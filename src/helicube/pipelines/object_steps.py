@@ -75,11 +75,9 @@ class ObjectSteps:
         sampling = request.sampling
         return replace(request, sampling=replace(sampling, seed=candidate_seed(sampling.seed, number)))
 
-    def choose(
-        self, prompt: str, box: Sequence[float] | None, candidates: Sequence[NDArray[np.int64]]
-    ) -> NDArray[np.int64]:
+    def soundest(self, box: Sequence[float] | None, candidates: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         """The ids that `TextToShape.decode_many` keeps of those of an object's candidates, in their order."""
-        return candidates[self.pipeline.choose(prompt, candidates, parse_box(box))]
+        return candidates[self.pipeline.soundest(candidates, parse_box(box))]
 
     def shape(self, ids: NDArray[np.int64], box: Sequence[float] | None) -> Shape:
         """The field of a row of ids; without colours of the first `num_shape_ids`."""

@@ -64,10 +64,6 @@ class ShapeModel(Protocol):
         """A row of ids to a field."""
         ...
 
-    def likeness(self, prompt: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """How well rows of ids (B, n) fit a prompt, more is better; (B,) zeros of a model that cannot tell."""
-        ...
-
 
 class DefaultModel:
     """The model that ships in the package."""
@@ -82,7 +78,7 @@ class DefaultModel:
         self, weights: DefaultWeights, text: TextEncoder, name: str = "default", remarks: tuple[str, ...] = ()
     ) -> None:
         self.name, self.decoder, self.code, self.text = name, weights.decoder, weights.code, text
-        self.num_text, self.remarks, self.match = weights.config.num_text, remarks, weights.match
+        self.num_text, self.remarks = weights.config.num_text, remarks
         self.plan = IdPlan(ranges=weights.code.ranges)
         self.cache_spec = self.decoder.cache_spec(self.num_text, self.plan.num_steps)
 
@@ -95,14 +91,6 @@ class DefaultModel:
 
     def decode(self, ids: NDArray[np.int64]) -> Shape:
         return self.code.decode(ids)
-
-    @torch.inference_mode()
-    def likeness(self, prompt: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        if self.match is None:
-            return np.zeros(len(ids), dtype=np.float32)
-        box, shape, palette, _ = (torch.from_numpy(part) for part in self.code.split(ids))
-        text = self.match.prompts(self.text.encode([prompt]).states[:, 0])
-        return np.asarray((self.match.objects(box, shape, palette) @ text[0]).numpy())
 
     def encoder_digest(self) -> str:
         """Of the weights that turn meshes into ids: with equal ones, ids mean the same."""
@@ -141,9 +129,6 @@ class CubeModel:
 
     def forced(self, box: NDArray[np.float32] | None) -> NDArray[np.int64]:  # noqa: ARG002 - conditions, fixes nothing
         return np.full(self.plan.num_steps, -1, dtype=np.int64)
-
-    def likeness(self, prompt: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:  # noqa: ARG002 - cannot tell
-        return np.zeros(len(ids), dtype=np.float32)
 
     @torch.inference_mode()
     def decode(self, ids: NDArray[np.int64]) -> Shape:

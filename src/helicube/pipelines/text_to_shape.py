@@ -188,9 +188,8 @@ class TextToShape:
 
         Args:
             prompts, sampling: one of each per object.
-            best_of: candidates drawn for each object, side by side, the first with the request's own seed; the one that
-                fits the prompt best among those in a single piece is kept. Greedy ones are all the same: one is drawn
-                then.
+            best_of: candidates drawn for each object, side by side; the one that hangs together best is kept, the first
+                with the request's own seed unless another is sounder. Greedy ones are all the same: one is drawn then.
             on_step: called with (tokens done, tokens in all), of all candidates together.
 
         Raises:
@@ -209,20 +208,16 @@ class TextToShape:
         """The best of an object's candidates, under the seed that was asked for."""
         started = time.perf_counter()
         first = candidates[0]
-        best = candidates[self.choose(first.prompt, [one.ids for one in candidates], first.sizes)]
+        best = candidates[self.soundest([one.ids for one in candidates], first.sizes)]
         return replace(best, seed=seed, best_of=len(candidates), choice_s=time.perf_counter() - started)
 
-    def choose(self, prompt: str, candidates: Sequence[NDArray[np.int64]], sizes: NDArray[np.float32] | None) -> int:
-        """Which of an object's candidates, rows of ids, to keep.
-
-        Of those in a single piece the one that fits the prompt best; if none is, the one that hangs together best. Of
-        equals, the earliest.
-        """
+    def soundest(self, candidates: Sequence[NDArray[np.int64]], sizes: NDArray[np.float32] | None) -> int:
+        """Which of an object's candidates, rows of ids, hangs together best; the earliest of equals."""
         best, best_share = 0, -1.0
-        for k in np.argsort(-self.model.likeness(prompt, np.stack(candidates)), kind="stable"):
-            share = solid_share(self.field(candidates[k], sizes))
+        for k, ids in enumerate(candidates):
+            share = solid_share(self.field(ids, sizes))
             if share > best_share:
-                best, best_share = int(k), share
+                best, best_share = k, share
             if share >= SOUND:
                 break
         return best

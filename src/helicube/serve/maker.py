@@ -89,7 +89,7 @@ class Maker:
 
     def _choose(self, work: Work) -> None:
         candidates = [draw.ids for draw in work.draws if draw.ids is not None]
-        work.ids = self.steps.choose(work.spec.prompt, work.spec.box, candidates)
+        work.ids = self.steps.soundest(work.spec.box, candidates)
         self._build_later(work)
 
     def _build_later(self, work: Work) -> None:

@@ -44,7 +44,7 @@ class ObjectRequest(BaseModel):
         USUAL_CANDIDATES,
         ge=1,
         le=MOST_CANDIDATES,
-        description="Candidates drawn for each object; the one in one piece that fits the prompt best is kept.",
+        description="Candidates drawn for each object; the one that hangs together best is kept.",
     )
     guidance: float | None = Field(
         None,

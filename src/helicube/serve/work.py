@@ -40,7 +40,7 @@ class ObjectSpec:
     size_m: float | None
     pivot: Literal["base", "center"]
     up: Literal["y", "z"]
-    # Candidates drawn, of which the best is kept.
+    # Candidates drawn, of which the soundest is kept.
     best_of: int
 
     @property

@@ -14,7 +14,7 @@ from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, table_of
 from helicube.train import decoder_task
 from helicube.train.factored_decoder import FactoredDecoder, shared_rows
 from helicube.train.text_table import copy_table, table_digest
-from helicube.train.trained_runs import TokenizerRuns, load_code, load_match, load_state, settings
+from helicube.train.trained_runs import TokenizerRuns, load_code, load_state, settings
 
 __all__ = ["bundle", "rebundle"]
 
@@ -41,26 +41,20 @@ def bundle(tokenizer: TokenizerRuns, decoder_run: Path, out: Path) -> Path:
     return save_default(DefaultWeights(config=config, code=code, decoder=decoder), out)
 
 
-def rebundle(model: Path, out: Path, *, decoder_run: Path | None = None, match_run: Path | None = None) -> Path:
-    """Write a whole model again with the averaged weights of runs in place of its own parts; the path of its file.
+def rebundle(model: Path, decoder_run: Path, out: Path) -> Path:
+    """Write a whole model again with the averaged decoder of a run in place of its own; the path of its file.
 
     Raises:
-        InputError: a run is missing, or `out` holds another text table.
-        CheckpointError: the model or a run is damaged or of another kind, or a run was trained on another tokenizer or
-            text table than the model's.
+        InputError: the run is missing, or `out` holds another text table.
+        CheckpointError: the model or the run is damaged or of another kind, or the run was trained on another tokenizer
+            or text table than the model's.
     """
     weights, table = load_default(model), table_of(model)
-    if decoder_run is not None:
-        decoder, said = _trained_decoder(decoder_run, weights.code)
-        _check_basis(decoder_run, said, weights.code, table_digest(table))
-        config = replace(weights.config, decoder=decoder.config, num_text=said["task"].get("num_text", 0))
-        weights = replace(weights, config=config, decoder=decoder)
-    if match_run is not None:
-        match, said = load_match(match_run)
-        _check_basis(match_run, said, weights.code, table_digest(table))
-        weights = replace(weights, config=replace(weights.config, match=match.config), match=match)
+    decoder, said = _trained_decoder(decoder_run, weights.code)
+    _check_basis(decoder_run, said, weights.code, table_digest(table))
+    config = replace(weights.config, decoder=decoder.config, num_text=said["task"].get("num_text", 0))
     _put_table(table, out)
-    return save_default(weights, out)
+    return save_default(replace(weights, config=config, decoder=decoder), out)
 
 
 def _trained_decoder(run: Path, code: LatticeCode) -> tuple[CubeDecoder, dict[str, Any]]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from helicube.train.color_names import COLOR_NAMES
 
-__all__ = ["COLOR_SYNONYMS", "color_words", "named_colors", "replace_colors"]
+__all__ = ["COLOR_SYNONYMS", "color_words", "replace_colors"]
 
 # Catalogue name -> words for a colour that it would name so. No word stands for two colours.
 COLOR_SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -44,20 +44,12 @@ _NAMES = "|".join(sorted(COLOR_NAMES, key=len, reverse=True))
 _COLOR = re.compile(rf"\b({_NAMES})\b(?= (?!with\b|of\b|on\b|in\b|without\b)\S)")
 
 _ANY = "|".join(sorted({*COLOR_NAMES, *(w for words in COLOR_SYNONYMS.values() for w in words)}, key=len, reverse=True))
-_OWN_NAME = {word: name for name, words in COLOR_SYNONYMS.items() for word in (name, *words)}
-# As above, with synonyms; ice cream is not cream.
-_ANY_COLOR = re.compile(rf"\b(?<!ice )({_ANY})\b(?= (?!with\b|of\b|on\b|in\b|without\b)\S)")
 _TWICE = re.compile(rf"\b({_ANY}) and \1\b")
 
 
 def color_words(caption: str) -> list[str]:
     """Catalogue colour names that a caption uses as adjectives, in order."""
     return [match.group(1) for match in _COLOR.finditer(caption)]
-
-
-def named_colors(caption: str) -> frozenset[str]:
-    """Catalogue names of all colours that a caption uses as adjectives, by whatever word."""
-    return frozenset(_OWN_NAME[match.group(1)] for match in _ANY_COLOR.finditer(caption))
 
 
 def replace_colors(caption: str, change: Callable[[str], str]) -> str:

@@ -206,8 +206,15 @@ def train(task: Task, config: LoopConfig) -> nn.Module:
         SystemExit: interrupted, with 130.
     """
     config.out.mkdir(parents=True, exist_ok=True)
-    # Subnormal activations make steps up to eight times slower on x86.
+    # Subnormal activations make steps up to eight times slower on x86; whoever trains may want them afterwards.
     torch.set_flush_denormal(True)
+    try:
+        return _trained(task, config)
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def _trained(task: Task, config: LoopConfig) -> nn.Module:
     run = Run(task, config)
     run.resume()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

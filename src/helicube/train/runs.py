@@ -22,7 +22,6 @@ from helicube.train.decoder_task import DecoderTask, DecoderTaskConfig
 from helicube.train.items import load_items, split_unseen
 from helicube.train.lattice_task import LatticeTask, LatticeTaskConfig
 from helicube.train.loop import LoopConfig, train
-from helicube.train.match_task import MatchTask, MatchTaskConfig, match_config
 from helicube.train.shards import ItemSet
 from helicube.train.state_file import STATE_FILE
 from helicube.train.text_table import copy_table, table_digest
@@ -40,7 +39,6 @@ __all__ = [
     "train_colors",
     "train_cube_baseline",
     "train_decoder",
-    "train_match",
     "train_shape",
     "tune_decoder",
 ]
@@ -115,29 +113,6 @@ def tune_decoder(items_folder: Path, model: Path, loop: LoopConfig, task: Decode
     task = replace(task, num_text=weights.config.num_text)
     sizes = weights.config.decoder
     _train_decoder(items_folder, weights.code, loop, sizes, task, text=table_of(model), start=weights.decoder)
-
-
-def train_match(items_folder: Path, model: Path, loop: LoopConfig, task: MatchTaskConfig) -> None:
-    """Train what chooses among the objects that a model makes of a prompt.
-
-    Raises:
-        CheckpointError: the folder holds no model of `helicube train`.
-    """
-    code, table = load_default(model).code, table_of(model)
-    encoder = StaticTextEncoder.load(table)
-    tokens, unseen = _tokens(items_folder, code)
-    match = MatchTask(
-        match_config(code, encoder.width),
-        task,
-        code,
-        text=encoder,
-        captioner=augmented_caption,
-        train=tokens,
-        unseen=unseen,
-        text_digest=table_digest(table),
-        device=loop.device,
-    )
-    train(match, loop)
 
 
 def _train_decoder(

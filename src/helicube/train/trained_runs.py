@@ -12,9 +12,8 @@ from helicube.errors import CheckpointError, InputError
 from helicube.models.cube.lattice import LatticeConfig, LatticeTokenizer
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig, LatticeColors
-from helicube.models.cube.match import MatchConfig, ShapeTextMatch
 from helicube.models.cube.stored_config import read_config
-from helicube.train import color_task, lattice_task, match_task
+from helicube.train import color_task, lattice_task
 from helicube.train.state_file import STATE_FILE, read_state
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "how_far",
     "load_code",
     "load_colors",
-    "load_match",
     "load_shape",
     "load_state",
     "settings",
@@ -61,18 +59,11 @@ def load_shape(run: Path) -> LatticeTokenizer:
     return _averaged(LatticeTokenizer(settings(run, state, LatticeConfig, lattice_task.KIND)), state, run)
 
 
-def load_match(run: Path) -> tuple[ShapeTextMatch, dict[str, Any]]:
-    """What a run learnt of which objects fit which prompts, averaged, and what the run says of itself."""
-    state = load_state(run, match_task.KIND)
-    match = ShapeTextMatch(settings(run, state, MatchConfig, match_task.KIND))
-    return _averaged(match, state, run), state["description"]
-
-
 def load_state(run: Path, kind: str | None = None) -> dict[str, Any]:
     """The checkpoint of a run.
 
     Args:
-        kind: what `helicube train` must have trained there ("tokenizer", "colors", "decoder", "match").
+        kind: what `helicube train` must have trained there ("tokenizer", "colors", "decoder").
 
     Raises:
         InputError: there is none.

@@ -17,7 +17,6 @@ from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice import LatticeConfig
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.lattice_colors import ColorConfig
-from helicube.models.cube.match import MatchConfig, ShapeTextMatch
 from helicube.models.cube.stored_config import read_config
 from helicube.nn.linear import adopt, module_format, quantized_names
 
@@ -37,26 +36,15 @@ class DefaultConfig:
     decoder: DecoderConfig
     # Text states a prompt is padded to.
     num_text: int = 40
-    # Of what chooses among candidates; None where there is nothing.
-    match: MatchConfig | None = None
 
     def __post_init__(self) -> None:
-        """Check that prompts have room, and that the parts read one another's ids.
+        """Check that prompts have room.
 
         Raises:
-            CheckpointError: they do not.
+            CheckpointError: they have none.
         """
         if not isinstance(self.num_text, int) or self.num_text < 1:
             raise CheckpointError(f"num_text = {self.num_text!r} must be 1 or more")
-        m = self.match
-        if m is None:
-            return
-        theirs = (m.grid, m.levels, m.palette_size, m.text_width)
-        ours = (self.shape.grid, self.shape.levels, self.color.palette_size, self.decoder.text_model_embed_dim)
-        if theirs != ours:
-            raise CheckpointError(f"the match part is for other ids or texts than the rest ({theirs}, not {ours})")
-        if m.grid % m.patch:
-            raise CheckpointError(f"the match part has patch = {m.patch}, which does not divide grid = {m.grid}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +54,6 @@ class DefaultWeights:
     config: DefaultConfig
     code: LatticeCode
     decoder: CubeDecoder
-    # What tells which of several objects fits a prompt, where it was trained.
-    match: ShapeTextMatch | None = None
     # Format of the decoder's matrices in the file.
     form: str = "bfloat16"
 
@@ -83,8 +69,6 @@ def save_default(weights: DefaultWeights, folder: Path, dtype: torch.dtype = tor
     """
     tensors = {f"code.{name}": t for name, t in weights.code.state_dict().items()}
     tensors |= {f"decoder.{name}": t for name, t in weights.decoder.state_dict().items()}
-    if weights.match is not None:
-        tensors |= {f"match.{name}": t for name, t in weights.match.state_dict().items()}
     quantized = quantized_names(tensors)
     form = module_format(weights.decoder.lm_head) if quantized else str(dtype).removeprefix("torch.")
     metadata = {"format": FORMAT, "config": json.dumps(asdict(weights.config)), "weights": form}
@@ -120,12 +104,7 @@ def load_default(folder: Path = BUNDLED_WEIGHTS, dtype: torch.dtype = torch.floa
         code, decoder = LatticeCode(config.shape, config.color), CubeDecoder(config.decoder)
     _fill(code, "code.", tensors, path)
     _fill(decoder, "decoder.", tensors, path)
-    match = None
-    if config.match is not None:
-        # Not on the meta device: one of its buffers is no part of the file.
-        match = ShapeTextMatch(config.match)
-        _fill(match, "match.", tensors, path)
-    return DefaultWeights(config=config, code=code, decoder=decoder, match=match, form=form)
+    return DefaultWeights(config=config, code=code, decoder=decoder, form=form)
 
 
 def _fill(module: nn.Module, prefix: str, tensors: dict[str, Tensor], path: Path) -> None:
@@ -166,15 +145,13 @@ def _parse(metadata: dict[str, str], path: Path) -> DefaultConfig:
     try:
         raw = json.loads(metadata["config"])
         parts = {name: raw[name] for name in ("shape", "color", "decoder")}
-        num_text, match = raw["num_text"], raw.get("match")
+        num_text = raw["num_text"]
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} has no whole configuration ({error!r}); {_remedy(path)}") from None
     shape = read_config(LatticeConfig, parts["shape"], f"the shape part of {path}")
     color = read_config(ColorConfig, parts["color"], f"the color part of {path}")
     decoder = read_config(DecoderConfig, parts["decoder"], f"the decoder part of {path}")
-    # Files of before there was one have no such part.
-    chosen = None if match is None else read_config(MatchConfig, match, f"the match part of {path}")
     try:
-        return DefaultConfig(shape=shape, color=color, decoder=decoder, num_text=num_text, match=chosen)
+        return DefaultConfig(shape=shape, color=color, decoder=decoder, num_text=num_text)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}; {_remedy(path)}") from None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from helicube.errors import CheckpointError
 
@@ -63,9 +62,6 @@ def read_config(kind: type[T], raw: object, where: str, *, ignored: frozenset[st
         if not holds(value) or (types[name] is int and value == 0 and name not in MAY_BE_ZERO):
             words = words if types[name] is not int or name in MAY_BE_ZERO else "a whole number above 0"
             raise CheckpointError(f"{where} has {name} = {_short(value)}; it must be {words}: get the file again")
-    lacking = [f.name for f in fields(cast(Any, kind)) if f.default is MISSING and f.name not in values]
-    if lacking:
-        raise CheckpointError(f"{where} lacks {', '.join(lacking)}; get the file again")
     config = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
     for width, heads in SHARED_OUT:
         if width in types and (a := getattr(config, width)) % (b := getattr(config, heads)):

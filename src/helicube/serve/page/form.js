@@ -87,7 +87,7 @@ export class Form {
       max_triangles: { log: true, label: "Triangles, at most", min: Math.max(100, limits.triangles[0]), max: limits.triangles[1],
         value: defaults.max_triangles, show: count },
       best_of: { label: "Best of", min: 1, max: limits.best_of, step: 1, value: defaults.best_of, show: (value) => (value === 1 ? "one try" : `${value} tries`),
-        hint: "The one in one piece that fits the prompt best is kept" },
+        hint: "The soundest of them is kept" },
       guidance: { label: "Guidance", min: 0, max: 10, step: 0.25, value: defaults.guidance, show: few, hint: "How closely to follow the prompt" },
       temperature: { label: "Temperature", min: 0, max: 1.5, step: 0.05, value: null, auto: "automatic", show: few, hint: "0 always gives the likeliest shape" },
       top_p: { label: "Top-p", min: 0.05, max: 1, step: 0.05, value: defaults.top_p, show: few, hint: "Leaves out unlikely tokens" },
