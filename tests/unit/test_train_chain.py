@@ -223,7 +223,7 @@ def test_a_decoder_of_another_model_is_refused_and_nothing_is_written(runs: Path
         ("text", {"text": "0123"}, "another text table"),
         ("sizes", {"model": said["model"] | {"n_head": 0}}, "n_head = 0"),
         ("room", {"task": said["task"] | {"num_text": 0}}, "num_text = 0"),
-        ("none", {"model": None}, "not the state of a training run"),
+        ("none", {"model": None}, "does not say what was trained"),
     ):
         (tmp_path / name).mkdir()
         torch.save(state | {"description": said | change}, tmp_path / name / "state.pt")

@@ -32,19 +32,10 @@ def read_state(path: Path, device: str = "cpu") -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - of a file that is no pickle, torch.load raises whatever it stumbles over
         reason = " ".join(str(error).split())[:100] or type(error).__name__
         raise CheckpointError(f"{path} is damaged ({reason}); {remedy}") from None
-    if not (isinstance(state, dict) and state.keys() >= KEYS and _is_described(state)):
+    parts = [state.get(key) for key in ("description", "model", "average")] if isinstance(state, dict) else []
+    if not (parts and state.keys() >= KEYS and all(isinstance(part, dict) for part in parts)):
         raise CheckpointError(f"{path} is not the state of a training run; {remedy}")
     return state
-
-
-def _is_described(state: dict[str, Any]) -> bool:
-    """Whether the parts that every reader looks into are what they look for."""
-    said = state["description"]
-    return (
-        all(isinstance(part, dict) for part in (said, state["model"], state["average"]))
-        and isinstance(said.get("model"), dict)
-        and isinstance(said.get("task"), dict)
-    )
 
 
 def check_same_run(path: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:

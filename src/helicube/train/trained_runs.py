@@ -73,6 +73,8 @@ def load_state(run: Path, kind: str | None = None) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path} is missing; name the --out folder of a `helicube train {kind or '...'}` run")
     state = read_state(path)
+    if not all(isinstance(state["description"].get(part), dict) for part in ("model", "task")):
+        raise CheckpointError(f"{path} does not say what was trained; name the --out folder of a `helicube train` run")
     # States of before kinds were kept are told by their settings, when a model is made of them.
     if kind is not None and state["description"].get("kind", kind) != kind:
         raise refuse_kind(run, kind)
