@@ -28,7 +28,7 @@ def read_state(path: Path, device: str = "cpu") -> dict[str, Any]:
     """
     remedy = "name another folder, or remove the file and train again"
     try:
-        state = torch.load(path, map_location=device, weights_only=True)
+        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     except Exception as error:  # noqa: BLE001 - of a file that is no pickle, torch.load raises whatever it stumbles over
         reason = " ".join(str(error).split())[:100] or type(error).__name__
         raise CheckpointError(f"{path} is damaged ({reason}); {remedy}") from None
