@@ -284,6 +284,8 @@ def test_a_temperature_below_all_numbers_is_none(temperature: float) -> None:
         (b'{"prompt": "a", "box": [1, 2]}', "box [1, 2]: has 2 entries; give at least 3;"),
         (b'{"prompt": "a", "colour": "red"}', 'colour "red": is no setting that is taken; remove it;'),
         (b'{"seed": 1}', "prompt: is missing; send it;"),
+        (b'{"prompt": "a", "pivot": "\\ud800"}', 'pivot "\\ud800": '),
+        ('{"prompt": "a", "pivot": "élan"}'.encode(), 'pivot "élan": '),
         (b'{"prompt": 5}', "prompt 5: Input should be a valid string"),
         (b'{"prompt": "a", "variants": 9}', "variants 9: Input should be less than or equal to 8"),
         (b'{"prompt": "a", "box": [5e-324, 1, 1]}', "box.0 5e-324"),

@@ -70,7 +70,9 @@ def first_problem(problems: Sequence[Any]) -> str:
     # What was sent, where it is short enough to be of use; a missing field has the whole body there.
     told = problem["type"] != "missing" and len(repr(given)) <= 60
     value = f" {json.dumps(given, default=str, ensure_ascii=False)}" if told else ""
-    return f"{place}{value}: {rule_of(problem)}{rest}; see /openapi.json"
+    line = f"{place}{value}: {rule_of(problem)}{rest}; see /openapi.json"
+    # Half of a surrogate pair is a fine JSON string, but no answer can hold it.
+    return line.encode("utf-8", "backslashreplace").decode()
 
 
 def rule_of(problem: Mapping[str, Any]) -> str:
