@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--within-s", type=float, default=3.0, help="A kill comes at most this long after a start.")
+    parser.add_argument("--within-s", type=float, default=10.0, help="A kill comes at most this long after a start.")
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--presses", type=int, default=10, help="Of Enter, one after the other.")
     parser.add_argument("--slots", type=int, default=8)

@@ -140,6 +140,21 @@ def test_a_damaged_library_is_made_anew(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert build(tmp_path).read_bytes() == whole
 
 
+def test_without_a_compiler_what_one_has_built_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    copy = fake_compiler(tmp_path, f'while [ "$1" != -o ]; do shift; done; cp {library().path} "$2"')
+    monkeypatch.setenv("CXX", copy)
+    path = build(tmp_path)
+    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert build(tmp_path) == path
+    with pytest.raises(building.BuildError, match=r"no C\+\+ compiler"):
+        build(tmp_path, ["-O1"])
+    # One that was cut off is none.
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(building.BuildError, match=r"no C\+\+ compiler"):
+        build(tmp_path)
+
+
 def test_old_libraries_are_forgotten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CXX", fake_compiler(tmp_path, 'while [ "$1" != -o ]; do shift; done; echo new > "$2"'))
     for i in range(40):

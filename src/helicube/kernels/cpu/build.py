@@ -64,7 +64,7 @@ def build(folder: Path, flags: Sequence[str] | None = None) -> Path:
         flags: instead of the flags for this machine's CPU.
 
     Raises:
-        BuildError: there is no compiler, it failed now or within the last day, or the folder cannot be used.
+        BuildError: there is no compiler and never was, it failed within the last day, or the folder cannot be used.
     """
     try:
         return _build(folder, flags)
@@ -75,11 +75,19 @@ def build(folder: Path, flags: Sequence[str] | None = None) -> Path:
 def _build(folder: Path, flags: Sequence[str] | None) -> Path:
     if sys.platform == "win32":
         raise BuildError("the kernels are built with GCC or Clang, not on Windows")
-    compiler = find_compiler()
     targets = TARGETS if flags is None else (tuple(flags),)
-    key = hashlib.sha256(repr((source_hash(), compiler, FLAGS, targets, cpu_identity())).encode()).hexdigest()[:20]
-    library, failure = folder / f"cpu-{key}.so", folder / f"cpu-{key}.failed"
-    with _locked(folder / f"cpu-{key}.lock"):
+    # What decides whether a library is right for this machine, and who made it.
+    machine = _key(source_hash(), FLAGS, targets, cpu_identity())
+    try:
+        compiler = find_compiler()
+    except BuildError:
+        # One that was built before the compiler went, as in an image that is made in two stages, is as good.
+        if made := _newest(folder, machine):
+            return made
+        raise
+    name = f"cpu-{machine}-{_key(compiler)}"
+    library, failure = folder / f"{name}.so", folder / f"{name}.failed"
+    with _locked(folder / f"{name}.lock"):
         if _is_whole(library):
             return library
         if failure.is_file() and time.time() - failure.stat().st_mtime < FAILURE_KEPT_S:
@@ -94,6 +102,16 @@ def _build(folder: Path, flags: Sequence[str] | None) -> Path:
         _seal(library).write_text(_digest(library), encoding="ascii")
         _prune(folder)
     return library
+
+
+def _key(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+def _newest(folder: Path, machine: str) -> Path | None:
+    """The last whole library for this machine, whichever compiler made it."""
+    found = sorted(folder.glob(f"cpu-{machine}-*.so"), key=lambda path: path.stat().st_mtime)
+    return next((path for path in reversed(found) if _is_whole(path)), None)
 
 
 def _seal(library: Path) -> Path:
