@@ -114,6 +114,29 @@ def test_an_object_under_which_the_process_dies_is_given_up(start: Start, tmp_pa
     assert post(again, prompt="a chair")["status"] == "done"
 
 
+def test_what_waits_for_a_mesh_thread_is_no_suspect(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start(slots=2)
+    service = service_of(client)
+    go, begun = threading.Event(), threading.Event()
+    real = service.steps.mesh
+
+    def mesh(*arguments: Any) -> Any:
+        begun.set()
+        go.wait(60)
+        return real(*arguments)
+
+    monkeypatch.setattr(service.steps, "mesh", mesh)
+    jobs = [post(client, wait=False, prompt=prompt) for prompt in ("a chair", "a table", "a lamp")]
+    assert begun.wait(60)
+    until(lambda: client.get("/v1/engine").json()["meshing"] == 3)
+    # All are decoded; one is under the mesh thread, and if the process dies now, it alone may be why.
+    attempts = [service.store.database.items(job["id"])[0]["attempts"] for job in jobs]
+    until(lambda: sum(service.store.database.items(job["id"])[0]["attempts"] for job in jobs) == 1)
+    assert max(attempts) <= 1
+    go.set()
+    until(lambda: all(client.get(f"/v1/jobs/{job['id']}").json()["status"] == "done" for job in jobs))
+
+
 def test_objects_that_wait_for_a_mesh_fill_the_queue(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     client = start(limits={"queue": 2})
     service = service_of(client)

@@ -1,4 +1,4 @@
-"""Attempts at objects, counted beside the thread that decodes them, which waits for no disk."""
+"""Attempts at objects, counted beside the threads that make them, which wait for no disk."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ log = logging.getLogger(__name__)
 
 
 class Attempts:
-    """A thread that books what has been begun, so that objects under which processes die are known."""
+    """A thread that books what is worked on, so that objects under which processes die are known.
+
+    Only what is in a slot or under a mesh thread counts: what waits between the two kills nobody.
+    """
 
     def __init__(self, database: Database, disk: DiskState) -> None:
         self.database, self.disk = database, disk
         # None ends the thread.
-        self.begun: queue.SimpleQueue[tuple[Owner, ...] | None] = queue.SimpleQueue()
+        self.booked: queue.SimpleQueue[tuple[tuple[Owner, ...], int] | None] = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._run, name="helicube-attempts", daemon=True)
 
     def start(self) -> None:
@@ -31,18 +34,23 @@ class Attempts:
 
     def add(self, owners: Iterable[Owner]) -> None:
         """Count an attempt at items, soon."""
-        self.begun.put(tuple(owners))
+        self.booked.put((tuple(owners), 1))
+
+    def take_back(self, owners: Iterable[Owner]) -> None:
+        """The process has lived through the attempt."""
+        self.booked.put((tuple(owners), -1))
 
     def stop(self, timeout_s: float) -> None:
         """Book what is left."""
-        self.begun.put(None)
+        self.booked.put(None)
         if self.thread.is_alive():
             self.thread.join(timeout_s)
 
     def _run(self) -> None:
-        while (owners := self.begun.get()) is not None:
+        while (booked := self.booked.get()) is not None:
+            owners, by = booked
             try:
-                self.database.begin_items(owners)
+                self.database.count_attempts(owners, by)
             except sqlite3.Error as error:
                 self.disk.refused(error)
             except Exception:

@@ -109,10 +109,11 @@ class Database:
         with self.change() as db:
             db.execute("UPDATE items SET object = ? WHERE job = ? AND place = ?", (key, job, place))
 
-    def begin_items(self, owners: Sequence[tuple[str, int]]) -> None:
-        """Count an attempt at items; without waiting for the disk, as only a process that dies is to be remembered."""
+    def count_attempts(self, owners: Sequence[tuple[str, int]], by: int) -> None:
+        """Count attempts at items; without waiting for the disk, as only a process that dies is to be remembered."""
         with self.change(durable=False) as db:
-            db.executemany("UPDATE items SET attempts = attempts + 1 WHERE job = ? AND place = ?", owners)
+            rows = [(by, *owner) for owner in owners]
+            db.executemany("UPDATE items SET attempts = MAX(0, attempts + ?) WHERE job = ? AND place = ?", rows)
 
     def forgive(self) -> None:
         """Forget the attempts: the process ends of itself."""
