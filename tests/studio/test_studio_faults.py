@@ -130,9 +130,7 @@ def test_what_waits_for_a_mesh_thread_is_no_suspect(start: Start, monkeypatch: p
     assert begun.wait(60)
     until(lambda: client.get("/v1/engine").json()["meshing"] == 3)
     # All are decoded; one is under the mesh thread, and if the process dies now, it alone may be why.
-    attempts = [service.store.database.items(job["id"])[0]["attempts"] for job in jobs]
     until(lambda: sum(service.store.database.items(job["id"])[0]["attempts"] for job in jobs) == 1)
-    assert max(attempts) <= 1
     go.set()
     until(lambda: all(client.get(f"/v1/jobs/{job['id']}").json()["status"] == "done" for job in jobs))
 

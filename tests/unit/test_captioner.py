@@ -40,3 +40,17 @@ def test_captions_that_become_the_same_are_no_trouble() -> None:
         same = info("a brown and red table", "a red and red table", "a brown table", "a red table", "a table")
         caption, _ = augmented_caption(same, PALETTE, COUNTS, np.random.default_rng(seed))
         assert caption
+
+
+def test_some_captions_are_the_class_alone_and_then_nothing_is_repainted() -> None:
+    phone = ItemInfo(
+        id="x", class_name="gadget", subclass="phone", split="train", captions=("a purple phone",),
+        captions_name_colors=True,
+    )  # fmt: skip
+    bare = 0
+    for seed in range(400):
+        caption, palette = augmented_caption(phone, PALETTE, COUNTS, np.random.default_rng(seed))
+        if "gadget" in caption:
+            bare += 1
+            np.testing.assert_array_equal(palette, PALETTE)
+    assert 10 < bare < 80

@@ -8,11 +8,15 @@ from numpy.typing import NDArray
 from helicube.train.captions import augment_caption
 from helicube.train.recolor import PAINTED_CLASSES, recolor
 from helicube.train.shards import ItemInfo
+from helicube.train.words import with_article
 
 __all__ = ["augmented_caption"]
 
 # Share of rows that are recoloured if their caption names a colour.
 RECOLOR = 0.5
+# Share of rows whose caption is their class and nothing more: those of gadgets, vehicles, food and eight other classes
+# never say the word, so that "a gadget" would be a prompt that nothing was learnt from.
+BARE = 0.1
 # Points that stand for the whole surface when colours are weighed.
 SURFACE = 200
 
@@ -26,6 +30,8 @@ def augmented_caption(
         palette: (k, 3) sRGB.
         counts: (k,) how much of the surface each entry paints.
     """
+    if rng.random() < BARE:
+        return augment_caption(with_article(info.class_name), info, rng), palette
     captions, painted = info.captions, palette
     # A banana stays yellow: only what people paint is repainted.
     if info.class_name in PAINTED_CLASSES and rng.random() < RECOLOR:
