@@ -22,6 +22,7 @@ from studio_start import Start
 from test_studio_service import until
 
 from helicube.errors import InputError
+from helicube.serve.address import household
 from helicube.serve.buckets import Buckets
 from helicube.serve.config import Limits, ServeConfig
 from helicube.serve.guard import Keys, read_body
@@ -482,3 +483,20 @@ def test_a_listener_that_leaves_before_the_first_event_is_let_go() -> None:
     with pytest.raises(ClientDisconnect):
         run_async(answer({"type": "http", "asgi": {"spec_version": "2.4"}}, leave, gone))
     assert closed == [True]
+
+
+@pytest.mark.parametrize(
+    ("address", "held"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::9", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("testclient", "testclient"),
+        ("", ""),
+    ],
+)
+def test_limits_hold_a_host_whatever_its_addresses(address: str, held: str) -> None:
+    assert household(address) == held

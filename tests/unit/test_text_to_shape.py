@@ -22,9 +22,10 @@ from helicube.models.cube.default import DefaultWeights, load_default, save_defa
 from helicube.models.cube.lattice_code import Shape, box_ids, sizes_of_ids
 from helicube.models.cube.palette import UNUSED
 from helicube.pipelines import meshing
+from helicube.pipelines.box import parse_box
 from helicube.pipelines.meshing import MeshOptions, build_mesh
 from helicube.pipelines.shape_model import DefaultModel
-from helicube.pipelines.text_to_shape import TextToShape, parse_box
+from helicube.pipelines.text_to_shape import TextToShape
 
 
 @pytest.fixture(scope="module")

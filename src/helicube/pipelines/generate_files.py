@@ -27,17 +27,11 @@ from helicube.geometry.export import check_target
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import num_components
 from helicube.models.cube.text import check_prompt
+from helicube.pipelines.box import parse_box
 from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.soundness import USUAL_CANDIDATES, check_candidates
-from helicube.pipelines.text_to_shape import (
-    Decoded,
-    Generated,
-    TextToShape,
-    load,
-    parse_box,
-    sampling_of,
-    usual_sampling,
-)
+from helicube.pipelines.text_to_shape import Decoded, Generated, TextToShape, load
+from helicube.pipelines.usual_sampling import sampling_of, usual_sampling
 
 __all__ = ["GenerateOptions", "generate_files"]
 

@@ -18,9 +18,10 @@ from helicube.engine.sampling import SamplingConfig
 from helicube.geometry.mesh import Mesh
 from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import check_prompt
+from helicube.pipelines.box import box_notes, parse_box
 from helicube.pipelines.meshing import MeshOptions, build_mesh, find_surface, finish_mesh, with_sizes
 from helicube.pipelines.soundness import candidate_seed
-from helicube.pipelines.text_to_shape import TextToShape, box_notes, parse_box
+from helicube.pipelines.text_to_shape import TextToShape
 
 __all__ = ["PREVIEW_CELLS", "ObjectSteps", "ShapeFirst", "fingerprint"]
 

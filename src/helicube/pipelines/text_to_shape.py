@@ -19,24 +19,21 @@ from helicube.engine.metrics import slots_that_fit
 from helicube.engine.options import EngineOptions
 from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
-from helicube.errors import InputError
 from helicube.geometry.mesh import Mesh
 from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.text import check_prompt
+from helicube.pipelines.box import box_notes, parse_box
 from helicube.pipelines.meshing import MeshOptions, build_mesh, with_sizes
 from helicube.pipelines.shape_model import ShapeModel, load_model
 from helicube.pipelines.soundness import USUAL_CANDIDATES, candidate_seed, check_candidates, solid_share
+from helicube.pipelines.usual_sampling import sampling_of
 
 __all__ = [
     "Decoded",
     "Generated",
     "StageTimes",
     "TextToShape",
-    "box_notes",
     "load",
-    "parse_box",
-    "sampling_of",
-    "usual_sampling",
 ]
 
 Progress = Callable[[int, int], None]
@@ -288,46 +285,6 @@ class TextToShape:
     def _step_bytes(self, num_slots: int, guided: bool) -> int:
         """Bytes that a step has to read, with the cache half full."""
         return sum(self.engine(num_slots, guided).step_bytes(num_slots, self.model.plan.num_steps // 2))
-
-
-def box_notes(model: ShapeModel, sizes: NDArray[np.float32] | None) -> tuple[str, ...]:
-    """What to tell of a box that was asked for: nothing, unless the model knows of none."""
-    if sizes is None or model.decoder.config.use_bbox or (model.forced(sizes) >= 0).any():
-        return ()
-    return ("this model takes no box; the object was made without one, and its mesh stretched to these proportions",)
-
-
-def usual_sampling(usual: SamplingConfig, variants: int) -> SamplingConfig:
-    """What is usual for a model; but several variants are not taken greedily, as they would all be the same."""
-    return replace(usual, temperature=1.0, top_p=0.9) if variants > 1 and usual.temperature == 0 else usual
-
-
-def sampling_of(
-    usual: SamplingConfig, guidance: float | None, temperature: float | None, top_p: float | None, seed: int
-) -> SamplingConfig:
-    """What was asked for, and for the rest what is usual."""
-    return SamplingConfig(
-        guidance_scale=usual.guidance_scale if guidance is None else guidance,
-        temperature=usual.temperature if temperature is None else temperature,
-        top_p=usual.top_p if top_p is None else top_p,
-        seed=seed,
-    )
-
-
-def parse_box(box: Sequence[float] | None) -> NDArray[np.float32] | None:
-    """Sizes with the longest side 1.
-
-    Raises:
-        InputError: not three positive finite numbers, or flatter than the model can tell.
-    """
-    if box is None:
-        return None
-    sizes = np.asarray(box, dtype=np.float64)
-    if sizes.shape != (3,) or not np.isfinite(sizes).all() or (sizes <= 0).any():
-        raise InputError(f"box {tuple(box)} must be three sizes above zero: x y z, such as 1 2 1")
-    if sizes.max() / sizes.min() > 64:
-        raise InputError(f"box {tuple(box)} is too flat; its longest side may be at most 64 times the shortest")
-    return np.asarray(sizes / sizes.max(), dtype=np.float32)
 
 
 def load(

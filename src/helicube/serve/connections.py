@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from helicube.serve.address import household
 from helicube.serve.guard import HEADERS
 from helicube.serve.problem import ApiError
 
@@ -38,6 +39,8 @@ class _Connection(H11Protocol):
     head_s: float
     write_s: float
     timer: asyncio.TimerHandle | None = None
+    # See `address.household`.
+    household: str = ""
     # While something is unsent: looks whether it becomes less.
     writing: asyncio.TimerHandle | None = None
 
@@ -46,7 +49,8 @@ class _Connection(H11Protocol):
         super().connection_made(transport)
         # `pause_writing` is called as soon as anything is unsent, and `resume_writing` when all of it is sent.
         transport.set_write_buffer_limits(high=0)
-        own = [other for other in others if self.client and other.client and other.client[0] == self.client[0]]
+        self.household = household(self.client[0]) if self.client else ""
+        own = [other for other in others if self.household and other.household == self.household]
         is_share_full = len(own) >= self.most_per_address
         if is_share_full or len(others) >= self.max_connections:
             crowd = own if is_share_full else others

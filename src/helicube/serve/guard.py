@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from helicube.serve.address import household
 from helicube.serve.buckets import Buckets
 from helicube.serve.config import Limits, ServeConfig, host_of
 from helicube.serve.problem import ApiError
@@ -124,7 +125,7 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         headers, path = Headers(scope=scope), scope["path"]
-        client = scope["client"][0] if scope.get("client") else "unknown"
+        client = household(scope["client"][0]) if scope.get("client") else "unknown"
         if self.hosts is not None and host_of(headers.get("host", "")) not in self.hosts:
             # A page of another site may point a name of its own at this machine (DNS rebinding).
             raise ApiError(421, "this name is not served; use 127.0.0.1, or allow the name with --allow-host")

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from helicube.engine.sampling import SamplingConfig
 from helicube.errors import InputError
 from helicube.models.cube.text import MAX_PROMPT_CHARS, check_prompt
+from helicube.pipelines.box import parse_box
 from helicube.pipelines.soundness import USUAL_CANDIDATES
-from helicube.pipelines.text_to_shape import parse_box, sampling_of, usual_sampling
+from helicube.pipelines.usual_sampling import sampling_of, usual_sampling
 from helicube.serve.config import MOST_CANDIDATES, MOST_PROMPTS, MOST_TRIANGLES, MOST_VARIANTS, Limits
 from helicube.serve.work import ObjectSpec
 

@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from helicube.errors import HelicubeError
+from helicube.serve.address import household
 from helicube.serve.answers import errors
 from helicube.serve.events import Stream, encode_event
 from helicube.serve.object_request import ObjectRequest, check_limits, specs_of
@@ -124,7 +125,7 @@ def add_watching(router: APIRouter, service: Service) -> None:
 
 
 def client_of(request: Request) -> str:
-    return request.client.host if request.client else ""
+    return household(request.client.host) if request.client else ""
 
 
 def charge(service: Service, client: str, num_objects: float) -> None:

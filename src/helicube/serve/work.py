@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
 from helicube.models.cube.lattice_code import Shape
+from helicube.pipelines.box import parse_box
 from helicube.pipelines.meshing import MeshOptions
 from helicube.pipelines.soundness import USUAL_CANDIDATES
-from helicube.pipelines.text_to_shape import parse_box
 from helicube.serve.config import QUALITIES
 
 __all__ = ["Draw", "ObjectSpec", "Owner", "Work"]
