@@ -15,7 +15,7 @@ from studio_start import Start
 from test_studio_service import DRAFT, post, until
 
 from helicube.serve.config import Limits
-from helicube.serve.mesh_workers import COARSE, FINAL, MeshWorkers
+from helicube.serve.mesh_workers import COARSE, FINAL, FINER, MeshWorkers
 from helicube.serve.service import MAX_ATTEMPTS, Service
 
 
@@ -188,18 +188,20 @@ def test_ids_are_decoded_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(decoded) == 1
 
 
-def test_previews_do_not_starve_finished_meshes() -> None:
+def test_older_objects_are_finished_before_much_newer_ones_are_looked_at() -> None:
     done: list[str] = []
     workers = MeshWorkers(1, lambda *_: None)
-    work = work_of("k")
-    workers.add(FINAL, work, lambda: done.append("old mesh"))
-    workers.add(COARSE, work, lambda: done.append("preview"))
-    time.sleep(2.1)
-    workers.add(COARSE, work, lambda: done.append("late preview"))
+    old, soon, late = (work_of(key) for key in ("old", "soon", "late"))
+    old.joined_s, soon.joined_s, late.joined_s = 100.0, 101.5, 102.5
+    # In the order in which they may come: decoding runs ahead of meshing.
+    workers.add(COARSE, late, lambda: done.append("late preview"))
+    workers.add(FINER, late, lambda: done.append("late choice"))
+    workers.add(COARSE, soon, lambda: done.append("soon preview"))
+    workers.add(FINAL, old, lambda: done.append("old mesh"))
     workers.start()
-    until(lambda: len(done) == 3)
+    until(lambda: len(done) == 4)
     workers.stop(1.0)
-    assert done == ["preview", "old mesh", "late preview"]
+    assert done == ["soon preview", "old mesh", "late preview", "late choice"]
 
 
 def test_the_engine_waits_for_no_disk(start: Start) -> None:

@@ -264,7 +264,7 @@ def test_plans_that_wait_hold_no_one_else_up(start: Start, monkeypatch: pytest.M
 def test_a_refused_plan_says_why_like_every_route(start: Start) -> None:
     client = start()
     asked: list[tuple[dict[str, str | int], str]] = [
-        ({"max_gpus": 100_000}, "max_gpus '100000'"),
+        ({"max_gpus": 100_000}, 'max_gpus "100000"'),
         ({"model": "nonsense"}, "did you mean"),
         # A choice that the page offers: no eight of these hold it.
         ({"model": "deepseek-r1", "gpu": "h100", "max_gpus": 8}, "does not fit 8"),

@@ -6,7 +6,6 @@ import itertools
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable
 
 from helicube.serve.work import Work
@@ -16,7 +15,8 @@ __all__ = ["MeshWorkers"]
 Task = Callable[[], None]
 # A coarse preview, a finer one, the finished object.
 COARSE, FINER, FINAL = range(3)
-# Seconds by which a task of each kind lets newer ones of more urgent kinds pass: no kind can starve another.
+# Seconds by which a task of each kind lets more urgent ones of newer objects pass, by when the objects joined the
+# batch: decoding runs ahead of meshing, and an old object's mesh would else wait for the choice of all decoded since.
 YIELD_S = (0.0, 1.0, 2.0)
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class MeshWorkers:
         """Run a task unless its work is cancelled by then."""
         with self.lock:
             self.num_pending += 1
-        self.tasks.put((time.monotonic() + YIELD_S[urgency], next(self.order), work, task))
+        self.tasks.put((work.joined_s + YIELD_S[urgency], next(self.order), work, task))
 
     def stop(self, timeout_s: float) -> None:
         """Finish the tasks under way and no others."""
