@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 
 from helicube.errors import HelicubeError, PoolError
@@ -71,6 +72,14 @@ def as_rank(body: Callable[[], None]) -> None:
             raise
         _silence()
         _end(CAUSE, f"the output cannot be written ({error.strerror}); free some space or name another")
+    except Exception:
+        if WORDS not in os.environ:
+            raise
+        # At once, as nothing after it may have the last word: at an orderly exit, threads of the collectives that wait
+        # for other ranks can end the process by SIGABRT.
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 def given() -> bytes:
