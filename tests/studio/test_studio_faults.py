@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -114,9 +115,8 @@ def test_an_object_under_which_the_process_dies_is_given_up(start: Start, tmp_pa
     assert post(again, prompt="a chair")["status"] == "done"
 
 
-def test_what_waits_for_a_mesh_thread_is_no_suspect(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = start(slots=2)
-    service = service_of(client)
+def held_meshes(service: Service, monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """Finished meshes wait for the first event; the second tells that one does."""
     go, begun = threading.Event(), threading.Event()
     real = service.steps.mesh
 
@@ -126,6 +126,13 @@ def test_what_waits_for_a_mesh_thread_is_no_suspect(start: Start, monkeypatch: p
         return real(*arguments)
 
     monkeypatch.setattr(service.steps, "mesh", mesh)
+    return go, begun
+
+
+def test_what_waits_for_a_mesh_thread_is_no_suspect(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start(slots=2)
+    service = service_of(client)
+    go, begun = held_meshes(service, monkeypatch)
     jobs = [post(client, wait=False, prompt=prompt) for prompt in ("a chair", "a table", "a lamp")]
     assert begun.wait(60)
     until(lambda: client.get("/v1/engine").json()["meshing"] == 3)
@@ -135,18 +142,29 @@ def test_what_waits_for_a_mesh_thread_is_no_suspect(start: Start, monkeypatch: p
     until(lambda: all(client.get(f"/v1/jobs/{job['id']}").json()["status"] == "done" for job in jobs))
 
 
+def test_a_preview_is_an_attempt_too_and_one_at_a_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = start(slots=1)
+    service = service_of(client)
+    looks: list[int] = []
+    real = service.steps.preview
+
+    def preview(shape: Any, box: Any, options: Any, level: int) -> Any:
+        until(lambda: bool(job) and service.store.database.items(job["id"])[0]["attempts"] == 1)
+        looks.append(level)
+        return real(shape, box, options, level)
+
+    monkeypatch.setattr(service.steps, "preview", preview)
+    job: dict[str, Any] = {}
+    job |= post(client, wait=False, prompt="a chair", best_of=1)
+    until(lambda: client.get(f"/v1/jobs/{job['id']}").json()["status"] == "done")
+    # The coarse one while tokens are decoded, the finer one after: a process that dies then is no accident either.
+    assert looks == [0, 1]
+
+
 def test_objects_that_wait_for_a_mesh_fill_the_queue(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     client = start(limits={"queue": 2})
     service = service_of(client)
-    go, begun = threading.Event(), threading.Event()
-    real = service.steps.mesh
-
-    def mesh(*arguments: Any) -> Any:
-        begun.set()
-        go.wait(60)
-        return real(*arguments)
-
-    monkeypatch.setattr(service.steps, "mesh", mesh)
+    go, begun = held_meshes(service, monkeypatch)
     try:
         taken = 0
         for seed in range(20):
@@ -190,7 +208,7 @@ def test_ids_are_decoded_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_older_objects_are_finished_before_much_newer_ones_are_looked_at() -> None:
     done: list[str] = []
-    workers = MeshWorkers(1, lambda *_: None)
+    workers = MeshWorkers(1, lambda *_: None, lambda _: nullcontext())
     old, soon, late = (work_of(key) for key in ("old", "soon", "late"))
     old.joined_s, soon.joined_s, late.joined_s = 100.0, 101.5, 102.5
     # In the order in which they may come: decoding runs ahead of meshing.

@@ -6,11 +6,12 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from helicube.serve.database import Database
 from helicube.serve.disk_state import DiskState
-from helicube.serve.work import Owner
+from helicube.serve.work import Work
 
 __all__ = ["Attempts"]
 
@@ -26,19 +27,28 @@ class Attempts:
     def __init__(self, database: Database, disk: DiskState) -> None:
         self.database, self.disk = database, disk
         # None ends the thread.
-        self.booked: queue.SimpleQueue[tuple[tuple[Owner, ...], int] | None] = queue.SimpleQueue()
+        self.booked: queue.SimpleQueue[tuple[Work, int] | None] = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._run, name="helicube-attempts", daemon=True)
 
     def start(self) -> None:
         self.thread.start()
 
-    def add(self, owners: Iterable[Owner]) -> None:
-        """Count an attempt at items, soon."""
-        self.booked.put((tuple(owners), 1))
+    def add(self, work: Work) -> None:
+        """Count an attempt at an object's items, soon; one, however many threads are at it."""
+        self.booked.put((work, 1))
 
-    def take_back(self, owners: Iterable[Owner]) -> None:
+    def take_back(self, work: Work) -> None:
         """The process has lived through the attempt."""
-        self.booked.put((tuple(owners), -1))
+        self.booked.put((work, -1))
+
+    @contextmanager
+    def at(self, work: Work) -> Iterator[None]:
+        """Count an attempt until the end of the block."""
+        self.add(work)
+        try:
+            yield
+        finally:
+            self.take_back(work)
 
     def stop(self, timeout_s: float) -> None:
         """Book what is left."""
@@ -48,11 +58,16 @@ class Attempts:
 
     def _run(self) -> None:
         while (booked := self.booked.get()) is not None:
-            owners, by = booked
+            work, by = booked
+            work.attempts += by
+            if work.attempts != max(0, by):
+                continue
+            # Whoever joins in the middle has nothing to take back.
+            work.suspects = tuple(work.owners) if by > 0 else work.suspects
             try:
-                self.database.count_attempts(owners, by)
+                self.database.count_attempts(work.suspects, by)
             except sqlite3.Error as error:
                 self.disk.refused(error)
             except Exception:
                 # The boundary: whatever goes wrong, the thread goes on.
-                log.exception("attempts at %s cannot be counted", owners)
+                log.exception("attempts at %s cannot be counted", work.suspects)

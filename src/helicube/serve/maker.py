@@ -38,7 +38,7 @@ class Maker:
     # What the engine's thread reports.
 
     def joined(self, work: Work) -> None:
-        self.service.attempts.add(work.owners)
+        self.service.attempts.add(work)
         self.teller.live(work)
 
     def stepped(self, work: Work) -> None:
@@ -55,7 +55,7 @@ class Maker:
 
     def decoded(self, work: Work) -> None:
         work.status = "meshing"
-        self.service.attempts.take_back(work.owners)
+        self.service.attempts.take_back(work)
         self.stats.observe("tpot_s", work.tpot_s or 0.0)
         if len(work.draws) > 1:
             # As urgent as what it decides, which comes behind it.
@@ -90,9 +90,7 @@ class Maker:
 
     def _choose(self, work: Work) -> None:
         candidates = [draw.ids for draw in work.draws if draw.ids is not None]
-        self.service.attempts.add(work.owners)
         work.ids = self.steps.soundest(work.spec.box, candidates)
-        self.service.attempts.take_back(work.owners)
         self._build_later(work)
 
     def _build_later(self, work: Work) -> None:
@@ -133,14 +131,12 @@ class Maker:
         self.service.meshes.add(FINAL, work, lambda: self._finish(work, ids))
 
     def _finish(self, work: Work, ids: NDArray[np.int64]) -> None:
-        self.service.attempts.add(work.owners)
         mesh = self.steps.mesh(self._shape(work, ids), work.spec.box, work.spec.mesh_options)
         about = self.view.about(work, mesh, self.service.model_name)
         try:
             self._keep(work, mesh, about)
         except (OSError, sqlite3.Error) as error:
             # Nothing is wrong with the object: it stays under way, and is kept once there is room.
-            self.service.attempts.take_back(work.owners)
             self.service.late.park(work, error)
             return
         if work.cancelled:

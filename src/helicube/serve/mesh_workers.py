@@ -7,6 +7,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from helicube.serve.work import Work
 
@@ -27,10 +28,16 @@ class MeshWorkers:
 
     Args:
         failed: told of work whose task raised something.
+        under_way: entered for as long as a task of a work runs.
     """
 
-    def __init__(self, num_threads: int, failed: Callable[[Work, Exception], None]) -> None:
-        self.failed = failed
+    def __init__(
+        self,
+        num_threads: int,
+        failed: Callable[[Work, Exception], None],
+        under_way: Callable[[Work], AbstractContextManager[None]],
+    ) -> None:
+        self.failed, self.under_way = failed, under_way
         self.tasks: queue.PriorityQueue[tuple[float, int, Work | None, Task | None]] = queue.PriorityQueue()
         self.order = itertools.count()
         self.lock = threading.Lock()
@@ -81,7 +88,8 @@ class MeshWorkers:
         """The boundary: whatever goes wrong in a task ends its work, and never the thread."""
         try:
             if not work.cancelled:
-                task()
+                with self.under_way(work):
+                    task()
         except Exception as error:  # noqa: BLE001 - see above
             try:
                 self.failed(work, error)

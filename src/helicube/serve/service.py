@@ -73,7 +73,7 @@ class Service:
         self.teller = Teller(self)
         self.maker = Maker(self)
         self.scheduler = Scheduler(engine, self.maker, self._prepare, self.steps.num_shape_ids)
-        self.meshes = MeshWorkers(config.mesh_threads, self.maker.failed)
+        self.meshes = MeshWorkers(config.mesh_threads, self.maker.failed, self.attempts.at)
         self.late = LateWrites(self.store.database, self.store.disk, self.maker.finish_later, self.teller.end)
 
     # Life.

@@ -117,6 +117,9 @@ class Work:
     last_token_s: float = 0.0
     told_s: float = 0.0
     draws: tuple[Draw, ...] = ()
+    # Of `Attempts` alone: how many threads are at it, and whose items were counted for that.
+    attempts: int = 0
+    suspects: tuple[Owner, ...] = ()
 
     def __post_init__(self) -> None:
         self.draws = tuple(Draw(work=self, number=number) for number in range(self.spec.best_of))
