@@ -5,8 +5,7 @@
 ablation: every speed feature, for the default model and for cube-v0.5; floor: time per token of cube-v0.5 (one prompt
 with guidance, 600 keys) over the time of reading its bytes, in bfloat16, int8 and int4; batch: eight prompts over one;
 objects: 64 prompts of the default model at once over one at a time; whole: an object of cube-v0.5 at 2⁸ cells. The
-read bandwidth is probed beside each measurement. cube-v0.5 always has random
-weights.
+read bandwidth is probed beside each measurement. cube-v0.5 always has random weights.
 """
 
 from __future__ import annotations

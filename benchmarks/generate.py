@@ -52,9 +52,8 @@ def warm(pipeline: TextToShape, repeats: int, cells: int) -> dict[str, float]:
                 if repeat:  # the first round warms up
                     t = made.times
                     row = {"text_s": t.text_s, "tokens_s": made.decoded.own_tokens_s, "choice_s": t.choice_s,
-                           "surface_s": t.surface_s,
-                           "clean_up_s": t.clean_up_s, "export_s": ended - built, "tpot_s": made.decoded.tpot_s,
-                           "total_s": ended - started}  # fmt: skip
+                           "surface_s": t.surface_s, "clean_up_s": t.clean_up_s, "export_s": ended - built,
+                           "tpot_s": made.decoded.tpot_s, "total_s": ended - started}  # fmt: skip
                     for key, value in row.items():
                         stages.setdefault(key, []).append(value)
     return {key: statistics.median(values) for key, values in stages.items()}

@@ -28,13 +28,7 @@ from helicube.pipelines.shape_model import ShapeModel, load_model
 from helicube.pipelines.soundness import USUAL_CANDIDATES, candidate_seed, check_candidates, solid_share
 from helicube.pipelines.usual_sampling import sampling_of
 
-__all__ = [
-    "Decoded",
-    "Generated",
-    "StageTimes",
-    "TextToShape",
-    "load",
-]
+__all__ = ["Decoded", "Generated", "StageTimes", "TextToShape", "load"]
 
 Progress = Callable[[int, int], None]
 # Share of an object's volume in one piece from which no other candidate is looked at: what is less, clean-up removes.

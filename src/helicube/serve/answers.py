@@ -80,12 +80,10 @@ def rule_of(problem: Mapping[str, Any]) -> str:
     about = problem.get("ctx", {})
     given = problem.get("input")
     match problem["type"]:
-        case "string_too_short" | "too_short":
+        case "string_too_short" | "too_short" | "string_too_long" | "too_long" as kind:
             unit = "characters" if isinstance(given, str) else "entries"
-            return f"has {len(given or ())} {unit}; give at least {about.get('min_length')}"
-        case "string_too_long" | "too_long":
-            unit = "characters" if isinstance(given, str) else "entries"
-            return f"has {len(given or ())} {unit}; give at most {about.get('max_length')}"
+            bound = f"least {about['min_length']}" if kind.endswith("short") else f"most {about['max_length']}"
+            return f"has {len(given or ())} {unit}; give at {bound}"
         case "extra_forbidden":
             return "is no setting that is taken; remove it"
         case "missing":

@@ -97,9 +97,7 @@ def train_decoder(
         text: folder of the table that prompts are read with, as `helicube train text` writes it, kept as `text` in the
             folder of the run; None is the bundled one.
     """
-    code, encoder = load_code(tokenizer), StaticTextEncoder.load(text or BUNDLED_TEXT_WEIGHTS)
-    sizes = _fitted(decoder, code, encoder.width)
-    _train_decoder(items_folder, code, loop, sizes, task, text=text or BUNDLED_TEXT_WEIGHTS)
+    _train_decoder(items_folder, load_code(tokenizer), loop, decoder, task, text=text or BUNDLED_TEXT_WEIGHTS)
 
 
 def tune_decoder(items_folder: Path, model: Path, loop: LoopConfig, task: DecoderTaskConfig) -> None:
@@ -130,11 +128,13 @@ def _train_decoder(
         load_state(loop.out, decoder_task.KIND)
     if text != BUNDLED_TEXT_WEIGHTS:
         copy_table(text, loop.out / "text")
+    encoder = StaticTextEncoder.load(text)
     ids = DecoderTask(
-        decoder,
+        # What has learnt already fits.
+        decoder if start is not None else _fitted(decoder, code, encoder.width),
         task,
         code,
-        text=StaticTextEncoder.load(text),
+        text=encoder,
         captioner=augmented_caption,
         train=tokens,
         unseen=unseen,

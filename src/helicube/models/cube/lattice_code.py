@@ -128,22 +128,16 @@ class LatticeCode(nn.Module):
             self.first_paint + paint_ids[0].numpy(),
         ])  # fmt: skip
 
-    def split(
-        self, ids_N: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Box, shape, palette and paint of rows of ids, (..., n); each kind counted from its own first id."""
-        ends = np.cumsum([3, self.shape.config.num_tokens, self.palette_size])
-        box, shape, palette, paint = np.split(ids_N, ends, axis=-1)
-        return box - self.first_size, shape, palette - self.first_color, paint - self.first_paint
-
     @torch.inference_mode()
     def decode(self, ids_N: NDArray[np.int64]) -> Shape:
         """A row of ids to an object."""
-        box, shape_ids, palette, paint_ids = self.split(ids_N)
+        ends = np.cumsum([3, self.shape.config.num_tokens, self.palette_size])
+        box, shape_ids, palette_ids, paint_ids = np.split(ids_N, ends)
         latents = self._latents(torch.from_numpy(shape_ids)[None])
         volume = self.shape.decoder.volume(latents)
-        codes = self.paint.quantizer.to_codes(torch.from_numpy(paint_ids)[None])
+        codes = self.paint.quantizer.to_codes(torch.from_numpy(paint_ids - self.first_paint)[None])
         choice = self.paint.volume(latents, codes)
+        palette = palette_ids - self.first_color
         used = torch.from_numpy(palette != UNUSED)
 
         @torch.inference_mode()
@@ -156,7 +150,9 @@ class LatticeCode(nn.Module):
             entry = torch.where(used, logits, -torch.inf).argmax(dim=-1).numpy()
             return np.asarray(colors_of_ids(palette)[entry])
 
-        return Shape(sizes=sizes_of_ids(box), field=field, colors=colors if bool(used.any()) else None)
+        return Shape(
+            sizes=sizes_of_ids(box - self.first_size), field=field, colors=colors if bool(used.any()) else None
+        )
 
     @property
     def num_shape_ids(self) -> int:
