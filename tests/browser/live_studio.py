@@ -28,6 +28,26 @@ def until(page: Page, expression: str) -> None:
         page.wait_for_timeout(50)
 
 
+def begin(page: Page, prompt: str, *, seed: int, variants: int = 1) -> str:
+    """Press Enter and wait until the page has taken the job, as it heeds no press before; the job's id.
+
+    Seeds tell a page's jobs apart: it forgets a job that has ended, and shows the seed of what came of it.
+    """
+    page.fill("#seed", str(seed))
+    page.check(f"input[name=variants][value='{variants}']", force=True)
+    page.fill("#prompt", prompt)
+    with page.expect_response("**/v1/objects") as answer:
+        page.press("#prompt", "Enter")
+    job = str(answer.value.json()["id"])
+    until(page, f"sessionStorage.job === '{job}' || {shows(seed)}")
+    return job
+
+
+def shows(seed: int) -> str:
+    """True, in JavaScript, where the page shows a finished object of this seed."""
+    return f"document.querySelector('#result-facts').textContent.includes('seed {seed} ')"
+
+
 class Studio:
     """A process that serves the studio with a small model.
 

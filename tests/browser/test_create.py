@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import trimesh
-from live_studio import Studio, until
+from live_studio import Studio, begin, shows, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -35,15 +35,9 @@ def generate(page: Page, prompt: str, *, seed: int = 0, variants: int = 1) -> No
     """Press Enter; returns when the last object is on the stage."""
     begin(page, prompt, seed=seed, variants=variants)
     page.wait_for_selector("#result:not([hidden])")
+    # Not what stood there before.
+    until(page, shows(seed))
     until(page, f"document.querySelectorAll('{FINAL}').length === {variants}")
-
-
-def begin(page: Page, prompt: str, *, seed: int = 0, variants: int = 1) -> None:
-    page.fill("#seed", str(seed))
-    page.check(f"input[name=variants][value='{variants}']", force=True)
-    page.fill("#prompt", prompt)
-    with page.expect_response("**/v1/objects"):
-        page.press("#prompt", "Enter")
 
 
 def picture(page: Page) -> bytes:

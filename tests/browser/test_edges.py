@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import PIL.Image
 import pytest
-from live_studio import Studio, until
+from live_studio import Studio, begin, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -45,10 +45,7 @@ def test_two_presses_are_one_job_and_stop_counts_while_the_server_thinks(page: P
 
 
 def test_a_job_goes_on_where_the_next_one_is_declined(page: Page, studio: Studio) -> None:
-    page.fill("#seed", "1")
-    page.fill("#prompt", "a lamp")
-    with page.expect_response("**/v1/objects") as first:
-        page.press("#prompt", "Enter")
+    first = begin(page, "a lamp", seed=1)
     body = json.dumps({"error": {"code": "queue_full", "message": "64 objects wait already."}})
     page.route("**/v1/objects", lambda route: route.fulfill(status=429, content_type="application/json", body=body))
     page.fill("#prompt", "a bed")
@@ -56,19 +53,14 @@ def test_a_job_goes_on_where_the_next_one_is_declined(page: Page, studio: Studio
     page.wait_for_selector("#trouble:has-text('64 objects wait already')")
     page.unroute_all()
     page.wait_for_selector(".cell[data-level=final]")
-    assert studio.get(f"/v1/jobs/{first.value.json()['id']}")["status"] == "done"
+    assert studio.get(f"/v1/jobs/{first}")["status"] == "done"
 
 
 def test_history_hides_a_job_without_losing_it(page: Page, studio: Studio) -> None:
-    page.fill("#prompt", "a cup")
-    page.press("#prompt", "Enter")
-    page.locator("#gallery .thumb").first.wait_for()
-    page.fill("#seed", "2")
-    page.fill("#prompt", "a lamp")
-    with page.expect_response("**/v1/objects") as first:
-        page.press("#prompt", "Enter")
-    job = first.value.json()["id"]
-    page.locator("#gallery .thumb").first.click()
+    begin(page, "a cup", seed=2)
+    page.locator("#gallery .thumb[title='a cup']").wait_for()
+    job = begin(page, "a lamp", seed=3)
+    page.locator("#gallery .thumb[title='a cup']").click()
     # Not in the form or on the stage: nothing to do with the job.
     page.focus("#seed")
     page.keyboard.press("Escape")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from live_studio import Studio, until
+from live_studio import Studio, begin, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -25,17 +25,6 @@ def slow_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     found.start()
     yield found
     found.kill()
-
-
-def begin(page: Page, prompt: str, *, seed: int, variants: int = 1) -> str:
-    """Press Enter; the job's id."""
-    page.fill("#seed", str(seed))
-    page.check(f"input[name=variants][value='{variants}']", force=True)
-    page.fill("#prompt", prompt)
-    with page.expect_response("**/v1/objects") as answer:
-        page.press("#prompt", "Enter")
-    page.wait_for_selector("#progress:not([hidden])")
-    return str(answer.value.json()["id"])
 
 
 def test_escape_stops_and_the_server_knows(open_page: OpenPage, slow_studio: Studio) -> None:
