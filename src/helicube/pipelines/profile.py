@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from rich.table import Table
 from torch._C._autograd import DeviceType
+from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile
 
 from helicube.engine.metrics import probe_bandwidth
@@ -121,8 +122,34 @@ def profile_prompt(pipeline: TextToShape, prompt: str, *, trace: Path | None = N
 def _digest(pipeline: TextToShape, profiler: profile, stages: StageTimes, tpot_s: float, steps: list[float]) -> Profile:
     events = profiler.events()  # type: ignore[no-untyped-call]
     assert events is not None
-    spans = [(e.time_range.start, e.time_range.end) for e in events if e.name == STEP]
     on_gpu = any(e.device_type == DeviceType.CUDA for e in events)
+    totals, own, number = _sums(events, on_gpu=on_gpu)
+    count = max(1, len(steps))
+    step_s = statistics.fmean(steps)
+    kernels, launches, sync = (totals[key] / 1e6 / count for key in ("kernels", "launches", "sync"))
+    model = pipeline.model
+    weights, cached = pipeline.engine(1, guided=True).step_bytes(1, model.plan.num_steps // 2)
+    return Profile(
+        stages=stages,
+        num_steps=len(steps),
+        tpot_s=tpot_s,
+        profiled_step_s=step_s,
+        kernels_s=kernels,
+        launches_s=launches,
+        sync_s=sync,
+        host_s=max(0.0, step_s - launches - sync - (0.0 if on_gpu else kernels)),
+        idle_s=max(0.0, step_s - kernels) if on_gpu else 0.0,
+        num_operators=number // count,
+        top=tuple((name, us / 1e6) for name, us in own.most_common(10)),
+        weight_bytes=weights,
+        cache_bytes=cached,
+        bandwidth_bytes_per_s=probe_bandwidth(model.decoder.device),
+    )
+
+
+def _sums(events: Sequence[FunctionEvent], *, on_gpu: bool) -> tuple[Counter[str], Counter[str], int]:
+    """Of all steps: microseconds by kind (kernels, launches, sync), by operation, and the number of operators."""
+    spans = [(e.time_range.start, e.time_range.end) for e in events if e.name == STEP]
     own: Counter[str] = Counter()
     totals: Counter[str] = Counter()
     number = 0
@@ -138,29 +165,7 @@ def _digest(pipeline: TextToShape, profiler: profile, stages: StageTimes, tpot_s
             totals["kernels"] += event.self_cpu_time_total
             own[event.name] += event.self_cpu_time_total
         number += int(event.name.startswith("aten::"))
-    count = max(1, len(steps))
-    step_s = statistics.fmean(steps)
-    parts = {key: value / 1e6 / count for key, value in totals.items()}
-    kernels, launches, sync = (parts.get(key, 0.0) for key in ("kernels", "launches", "sync"))
-    busy = kernels if on_gpu else 0.0
-    model = pipeline.model
-    weights, cached = pipeline.engine(1, guided=True).step_bytes(1, model.plan.num_steps // 2)
-    return Profile(
-        stages=stages,
-        num_steps=len(steps),
-        tpot_s=tpot_s,
-        profiled_step_s=step_s,
-        kernels_s=kernels,
-        launches_s=launches,
-        sync_s=sync,
-        host_s=max(0.0, step_s - launches - sync - (0.0 if on_gpu else kernels)),
-        idle_s=max(0.0, step_s - busy) if on_gpu else 0.0,
-        num_operators=number // count,
-        top=tuple((name, us / 1e6) for name, us in own.most_common(10)),
-        weight_bytes=weights,
-        cache_bytes=cached,
-        bandwidth_bytes_per_s=probe_bandwidth(model.decoder.device),
-    )
+    return totals, own, number
 
 
 def _within(moment: float, spans: list[tuple[float, float]]) -> bool:

@@ -118,11 +118,8 @@ def _mla_rows(columns: Columns, dtype: str) -> tuple[dict[str, Array], _Calls]:
     return rows, [(spec, np.ones(len(rows["step"]), dtype=np.bool_))]
 
 
-def _fit_moe(hardware: HardwareSpec, columns: Columns, dtype: str,
-             spread: float | None) -> tuple[MoeConstants, KernelFit]:  # fmt: skip
-    """Fit the experts of one format; with `spread` given, that of the routing is not fitted."""
-    fmt = _MOE_FORMATS[dtype]
-    # Skewed routing, gated experts.
+def _moe_calls(columns: Columns, dtype: str) -> tuple[Columns, list[tuple[FfnSpec, int, NDArray[np.bool_]]]]:
+    """Measured rows of one format: skewed routing, gated experts; and per shape its layer, hidden size and rows."""
     mask = (columns["moe_dtype"] == dtype) & (columns["distribution"] == "power_law_1.01")
     mask &= ~np.char.endswith(columns["kernel_source"].astype(str), "nongated")
     mask &= columns["inter_size"] // columns["moe_tp_size"] >= _MIN_EXPERT_COLUMNS
@@ -136,6 +133,14 @@ def _fit_moe(hardware: HardwareSpec, columns: Columns, dtype: str,
             dense_size=0, num_dense_layers=0, num_experts=int(experts), top_k=int(top_k), expert_size=int(width)
         )
         calls.append((spec, int(hidden), np.all(shapes == shape[:, None], axis=0)))
+    return rows, calls
+
+
+def _fit_moe(hardware: HardwareSpec, columns: Columns, dtype: str,
+             spread: float | None) -> tuple[MoeConstants, KernelFit]:  # fmt: skip
+    """Fit the experts of one format; with `spread` given, that of the routing is not fitted."""
+    fmt = _MOE_FORMATS[dtype]
+    rows, calls = _moe_calls(columns, dtype)
 
     def constants(p: dict[str, float]) -> MoeConstants:
         return MoeConstants(**(p if spread is None else {**p, "spread": spread}))

@@ -94,35 +94,11 @@ def pack(
     """
     code, unit = FORMATS[format]
     n = weight.shape[0]
-    blocks = -(-n // BLOCK)
     group = {"int8": ACTIVATION_GROUP, "int4": group}.get(format, 0)
-    padded = -(-num_inputs // (group or unit)) * (group or unit)
-    raw = weight.detach().contiguous()
-    if raw.storage_offset() * raw.element_size() % 4:
-        # Units of 32 bits must not straddle.
-        raw = raw.clone()
-    if format == "int8":
-        raw = raw.view(torch.uint8) ^ 0x80
-        raw = torch.nn.functional.pad(raw, (0, padded - num_inputs), value=0x80)
-    elif format == "int4":
-        raw = _split_nibbles(raw)
-    elif padded != num_inputs:
-        raw = torch.nn.functional.pad(raw, (0, padded - num_inputs))
-    num_units = padded // unit
-    units = raw.view(torch.int32) if num_units else raw.new_empty((n, 0), dtype=torch.int32)
-    data = library.memory.empty((blocks, num_units, BLOCK), torch.int32)
-    whole = n // BLOCK
-    data[:whole].copy_(units[: whole * BLOCK].view(whole, BLOCK, num_units).transpose(1, 2))
-    if whole < blocks:
-        data[whole].zero_()
-        data[whole, :, : n - whole * BLOCK].copy_(units[whole * BLOCK :].T)
-    scale = _pad_scale(scale, blocks) if scale is not None else None
-    bias = _pad_rows(bias.detach().float(), blocks) if bias is not None else None
-    pointers = (
-        data.data_ptr(),
-        scale.data_ptr() if scale is not None else 0,
-        bias.data_ptr() if bias is not None else 0,
-    )
+    data = _in_blocks(library, _in_units(weight, format, num_inputs, group or unit), n)
+    scale = _pad_scale(scale, len(data)) if scale is not None else None
+    bias = _pad_rows(bias.detach().float(), len(data)) if bias is not None else None
+    pointers = [0 if t is None else t.data_ptr() for t in (data, scale, bias)]
     record = ctypes.create_string_buffer(RECORD.pack(*pointers, code, n, num_inputs, group))
     return PackedMatrix(
         format=format,
@@ -135,6 +111,34 @@ def pack(
         record=record,
         address=ctypes.addressof(record),
     )
+
+
+def _in_units(weight: Tensor, format: str, num_inputs: int, multiple: int) -> Tensor:  # noqa: A002 - as in `pack`
+    """(N, K) weights as (N, units) int32, K padded to a multiple."""
+    padded = -(-num_inputs // multiple) * multiple
+    raw = weight.detach().contiguous()
+    if raw.storage_offset() * raw.element_size() % 4:
+        # Units of 32 bits must not straddle.
+        raw = raw.clone()
+    if format == "int8":
+        raw = raw.view(torch.uint8) ^ 0x80
+        raw = torch.nn.functional.pad(raw, (0, padded - num_inputs), value=0x80)
+    elif format == "int4":
+        raw = _split_nibbles(raw)
+    elif padded != num_inputs:
+        raw = torch.nn.functional.pad(raw, (0, padded - num_inputs))
+    return raw.view(torch.int32) if padded else raw.new_empty((len(raw), 0), dtype=torch.int32)
+
+
+def _in_blocks(library: Library, units: Tensor, n: int) -> Tensor:
+    """(N, units) to (blocks, units, 64) in the library's memory, the last block filled up with zeros."""
+    blocks, whole, num_units = -(-n // BLOCK), n // BLOCK, units.shape[1]
+    data = library.memory.empty((blocks, num_units, BLOCK), torch.int32)
+    data[:whole].copy_(units[: whole * BLOCK].view(whole, BLOCK, num_units).transpose(1, 2))
+    if whole < blocks:
+        data[whole].zero_()
+        data[whole, :, : n - whole * BLOCK].copy_(units[whole * BLOCK :].T)
+    return data
 
 
 def _pad_rows(rows: Tensor, blocks: int) -> Tensor:
