@@ -16,7 +16,7 @@ __all__ = ["augmented_caption"]
 RECOLOR = 0.5
 # Share of rows whose caption is their class and nothing more: those of gadgets, vehicles, food and eight other classes
 # never say the word, so that "a gadget" would be a prompt that nothing was learnt from.
-BARE = 0.1
+BARE = 0.2
 # Points that stand for the whole surface when colours are weighed.
 SURFACE = 200
 
