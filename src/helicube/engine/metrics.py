@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import resource
+import os
 import sys
 import time
 from pathlib import Path
@@ -43,12 +43,16 @@ def resident_bytes() -> int:
     """Memory that this process holds now; where the system does not tell, the most that it ever held."""
     statm = Path("/proc/self/statm")
     if statm.is_file():
-        return int(statm.read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+        return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return peak_bytes()
 
 
 def peak_bytes() -> int:
-    """Peak resident memory of this process."""
+    """Peak resident memory of this process; 0 where the system does not tell (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return 0
     # Kibibytes on Linux, bytes on macOS.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 

@@ -166,7 +166,7 @@ def measure_row(subject: Subject, variant: Variant, batch: int, num_steps: int, 
         read_bytes_per_s=read / tpot,
         bandwidth_bytes_per_s=bandwidth,
         speedup=None,
-        resident_bytes=held_bytes(subject.device) - probe.num_bytes,
+        resident_bytes=max(0, held_bytes(subject.device) - probe.num_bytes),
     )
 
 

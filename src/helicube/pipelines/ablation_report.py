@@ -32,7 +32,7 @@ def cells(row: AblationRow) -> tuple[str, ...]:
         f"{row.read_bytes_per_s / 1e9:.1f}",
         f"{row.bandwidth_share:.0%}",
         "–" if row.speedup is None else f"{row.speedup:.1f} ×",
-        f"{row.resident_bytes / 2**30:.2f}",
+        f"{row.resident_bytes / 2**30:.2f}" if row.resident_bytes else "–",
     )
 
 

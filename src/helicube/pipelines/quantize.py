@@ -41,7 +41,7 @@ class Quantized:
     # Of reading and converting, and of loading the result.
     convert_s: float
     load_s: float
-    # Peak resident memory of this process.
+    # Peak resident memory of this process; 0 where the system does not tell.
     peak_bytes: int
     # What users should be told of this format, if it was measured to harm the model.
     remark: str | None
@@ -107,9 +107,9 @@ def summary(done: Quantized) -> str:
     """One line for people, and another where the format harms the model."""
     told = (
         f"{done.path}: {done.num_matrices} matrices in {done.form}, {done.bytes_before / 2**20:.1f} to "
-        f"{done.bytes_after / 2**20:.1f} MiB in {done.convert_s:.1f} s; loads in {done.load_s:.2f} s; "
-        f"peak memory {done.peak_bytes / 2**20:.0f} MiB"
+        f"{done.bytes_after / 2**20:.1f} MiB in {done.convert_s:.1f} s; loads in {done.load_s:.2f} s"
     )
+    told += f"; peak memory {done.peak_bytes / 2**20:.0f} MiB" if done.peak_bytes else ""
     return told if done.remark is None else f"{told}\nnote: {done.remark}"
 
 
