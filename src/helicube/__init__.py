@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from helicube.idle_threads import let_idle_threads_sleep
+
 if TYPE_CHECKING:
     from helicube.errors import HelicubeError
     from helicube.geometry.mesh import Mesh
@@ -31,6 +33,7 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'helicube' has no attribute {name!r}")
+    let_idle_threads_sleep()
     return getattr(importlib.import_module(_LAZY[name]), name)
 
 

@@ -22,7 +22,7 @@ ORDER: list[set[str]] = [
     {"planner"},
     {"geometry"},
     {"specs"},
-    {"errors"},
+    {"errors", "idle_threads"},
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 FORBIDDEN = {
@@ -30,6 +30,7 @@ FORBIDDEN = {
     "geometry": {"torch"},
     "specs": {"torch", "numpy", "scipy", "click", "rich"},
     "errors": {"torch", "numpy", "scipy", "click", "rich"},
+    "idle_threads": {"torch", "numpy", "scipy", "click", "rich"},
 }
 
 

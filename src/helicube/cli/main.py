@@ -13,6 +13,7 @@ import click
 from helicube import __version__
 from helicube.cli.usage import tell
 from helicube.errors import HelicubeError
+from helicube.idle_threads import let_idle_threads_sleep
 
 # name -> one-line help. The module helicube.cli.<name> holds a click command called `command`.
 # The help is repeated here so that `helicube --help` imports no command.
@@ -65,6 +66,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show × gets a question mark, not a failure.
             stream.reconfigure(errors="replace")
+    let_idle_threads_sleep()
     try:
         cli.main(prog_name="helicube", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
