@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+
+from helicube.idle_threads import let_idle_threads_sleep
+
+# Two workers and the services that they start share the cores; spinning threads would starve each other.
+let_idle_threads_sleep()
+
+import torch  # noqa: E402 - reads the environment when it is loaded
 
 # Before any test module imports triton: without a GPU its kernels run in the interpreter.
 if not torch.cuda.is_available():
