@@ -17,6 +17,7 @@ from helicube.geometry.mesh import Mesh
 from helicube.geometry.metrics import turn_yaw
 from helicube.pipelines.meshing import MeshOptions
 from helicube.train import gallery as gallery_module
+from helicube.train.catalog import load_catalog
 from helicube.train.evaluate_text import (
     ClassTrial,
     Galleries,
@@ -26,7 +27,7 @@ from helicube.train.evaluate_text import (
     real_right_shares,
 )
 from helicube.train.gallery import NOTHING, Gallery, Match, cloud_of
-from helicube.train.objects import TrainingObject, load_catalog
+from helicube.train.objects import TrainingObject
 from helicube.train.procedural import generate_many
 
 BOX = Mesh(vertices=np.zeros((1, 3), np.float32), faces=np.zeros((0, 3), np.int32))
@@ -138,7 +139,7 @@ def write_catalog(folder: Path, objects: list[TrainingObject], tests: int) -> Pa
     )
     lines = [
         {
-            "id": o.id,
+            "id": f"{o.id}-{i}",
             "class": o.class_name,
             "subclass": o.subclass,
             "split": "test" if i < tests else "train",
@@ -177,10 +178,29 @@ def test_the_command_measures_the_bundled_model(tmp_path: Path, objects: list[Tr
     assert 0 < figures["codes_used_share"] < 1
     assert figures["machine"]["cores"] >= 1
     assert sheet.read_bytes().startswith(b"\x89PNG")
-    assert not list(tmp_path.glob("*.partial"))
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "figures.json", "sheet.png"}
 
 
 def test_where_figures_cannot_go_is_told_before_anything_is_measured(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["evaluate", "--data", str(tmp_path), "-o", str(tmp_path / "no" / "x.json")])
     assert isinstance(result.exception, InputError)
     assert "does not exist" in str(result.exception)
+
+
+def test_a_catalogue_without_unseen_objects_gives_the_other_figures(
+    tmp_path: Path, objects: list[TrainingObject]
+) -> None:
+    data, out = write_catalog(tmp_path / "data", objects[:2], tests=0), tmp_path / "figures.json"
+    arguments = ["evaluate", "--data", data, "-o", out, "--classes", 1, "--seeds", 1, "--seen", 1, "--procedural", 2]
+    result = CliRunner().invoke(cli, [str(a) for a in arguments])
+    assert result.exit_code == 0, result.output
+    figures = json.loads(out.read_text())
+    assert {"right_class_share", "box_error_mean", "tokenizer_seen", "codes_used_share"} <= figures.keys()
+    assert not {"real_right_class_share", "tokenizer_unseen"} & figures.keys()
+
+
+def test_a_catalogue_of_unseen_objects_alone_is_refused_at_once(tmp_path: Path, objects: list[TrainingObject]) -> None:
+    data = write_catalog(tmp_path / "data", objects[:2], tests=2)
+    result = CliRunner().invoke(cli, ["evaluate", "--data", str(data)])
+    assert isinstance(result.exception, InputError)
+    assert "no objects of the split train" in str(result.exception)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from helicube.geometry.pictures import contact_sheet
 from helicube.pipelines.measured import check_output, write_measured
 from helicube.pipelines.shape_model import DefaultModel
 from helicube.pipelines.text_to_shape import load
+from helicube.train.catalog import load_catalog
 from helicube.train.evaluate_text import (
     ClassTrial,
     Galleries,
@@ -25,7 +27,8 @@ from helicube.train.evaluate_text import (
 )
 from helicube.train.evaluate_tokenizer import RoundTrip, round_trips, summarise
 from helicube.train.gallery import Gallery
-from helicube.train.objects import TrainingObject, load_catalog
+from helicube.train.items import unseen_mask
+from helicube.train.objects import TrainingObject
 from helicube.train.procedural import generate_many
 from helicube.train.words import with_article
 
@@ -71,6 +74,8 @@ def evaluate(options: EvaluateOptions, console: Console | None = None) -> dict[s
     catalog = list(load_catalog(options.data))
     train = [o for o in catalog if o.split == "train"]
     test = [o for o in catalog if o.split == "test"][: options.unseen]
+    if not train:
+        raise InputError(f"{options.data} has no objects of the split train; prompts are compared with those")
     figures: dict[str, object] = {"model": model.name}
 
     def keep(found: dict[str, object]) -> None:
@@ -84,7 +89,10 @@ def evaluate(options: EvaluateOptions, console: Console | None = None) -> dict[s
     trials = class_trials(pipeline, galleries, classes, range(options.seeds))
     if options.sheet is not None:
         write_sheet(trials, options.sheet)
-    keep({**prompt_figures(trials), **real_right_shares(galleries, test)})
+    keep(prompt_figures(trials))
+    # A catalogue may have no unseen objects; what they would tell is left out then.
+    if test:
+        keep({**real_right_shares(galleries, test)})
     keep(box_figures(pipeline, classes[:12]))
     keep(tokenizer_figures(model, train, test, options.seen))
     console.print_json(data=figures)
@@ -94,14 +102,13 @@ def evaluate(options: EvaluateOptions, console: Console | None = None) -> dict[s
 def tokenizer_figures(
     model: DefaultModel, train: Sequence[TrainingObject], test: Sequence[TrainingObject], num_seen: int
 ) -> dict[str, object]:
-    """Round trips of unseen objects, and of some that it learnt from."""
-    seen = [train[i] for i in np.random.default_rng(0).choice(len(train), min(num_seen, len(train)), replace=False)]
-    unseen_trips, seen_trips = round_trips(model.code, test), round_trips(model.code, seen)
-    return {
-        "tokenizer_unseen": summarise(unseen_trips),
-        "tokenizer_seen": summarise(seen_trips),
-        "codes_used_share": codes_used(model, [*unseen_trips, *seen_trips]),
-    }
+    """Round trips of unseen objects, and of some that it learnt from; those without volume, or none, are left out."""
+    # As `train` splits them: one in forty was kept back from training as well.
+    learnt = [source for source, kept in zip(train, unseen_mask(train), strict=True) if not kept]
+    seen = [learnt[i] for i in np.random.default_rng(0).choice(len(learnt), min(num_seen, len(learnt)), replace=False)]
+    trips = {"tokenizer_unseen": round_trips(model.code, test), "tokenizer_seen": round_trips(model.code, seen)}
+    figures: dict[str, object] = {name: summarise(some) for name, some in trips.items() if some}
+    return figures | ({"codes_used_share": codes_used(model, list(chain(*trips.values())))} if figures else {})
 
 
 def codes_used(model: DefaultModel, trips: Sequence[RoundTrip]) -> float:

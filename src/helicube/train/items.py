@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from helicube.train.objects import TrainingObject, load_catalog
+from helicube.train.catalog import load_catalog
+from helicube.train.objects import TrainingObject
 from helicube.train.part_objects import part_objects
 from helicube.train.procedural import generate_many
 from helicube.train.shards import ItemInfo, ItemSet, load_shards, prepare_shards
@@ -54,9 +55,10 @@ def choose(items: ItemSet, mask: NDArray[np.bool_]) -> ItemSet:
     return ItemSet(infos=tuple(info for info, keep in zip(items.infos, mask, strict=True) if keep), **arrays)
 
 
-def unseen_mask(infos: Sequence[ItemInfo]) -> NDArray[np.bool_]:
-    """Which items (n,) are kept back; this depends on their ids alone."""
-    return np.array([zlib.crc32(info.id.encode()) % UNSEEN_SHARE == 0 for info in infos])
+def unseen_mask(infos: Sequence[ItemInfo] | Sequence[TrainingObject]) -> NDArray[np.bool_]:
+    """Which items (n,) are kept back; this depends on their ids alone, of parts on that of the whole."""
+    whole = (info.id.partition("#")[0] for info in infos)
+    return np.array([zlib.crc32(name.encode()) % UNSEEN_SHARE == 0 for name in whole], dtype=np.bool_)
 
 
 def split_unseen(items: ItemSet) -> tuple[ItemSet, ItemSet]:
