@@ -298,3 +298,17 @@ def test_a_broken_texture_is_named(tmp_path: Path) -> None:
     path.write_bytes(bytes(data))
     with pytest.raises(MeshFileError, match=r"a texture cannot be read .*export it again"):
         load_mesh(path)
+
+
+def test_points_that_no_face_uses_do_not_count_for_the_size(tmp_path: Path) -> None:
+    lines = ["ply", "format ascii 1.0", "element vertex 5", "property float x", "property float y", "property float z",
+             "property uchar red", "property uchar green", "property uchar blue", "element face 4",
+             "property list uchar int vertex_indices", "end_header"]  # fmt: skip
+    lines += ["0 0 0 10 0 0", "100 0 0 0 0 99", "1 0 0 20 0 0", "0 1 0 30 0 0", "0 0 1 40 0 0"]
+    lines += ["3 0 3 2", "3 0 2 4", "3 0 4 3", "3 2 3 4"]
+    (tmp_path / "stray.ply").write_text("\n".join(lines) + "\n")
+    loaded = load_mesh(tmp_path / "stray.ply")
+    assert np.ptp(loaded.vertices, axis=0).tolist() == [1, 1, 1]
+    assert loaded.faces.tolist() == [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]
+    assert loaded.vertex_colors is not None
+    assert loaded.vertex_colors[:, 0].tolist() == [10, 20, 30, 40]

@@ -220,3 +220,12 @@ def test_command(tmp_path: Path) -> None:
     assert pixels[32, 32, 0] > 2 * pixels[32, 32, 1]
     with pytest.raises(MeshFileError, match="no such file"):
         CliRunner().invoke(command, [str(tmp_path / "no.glb"), "-o", str(output)], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"azimuth_deg": float("nan")}, {"azimuth_deg": float("inf")}, {"view_deg": 0.0}, {"view_deg": float("nan")}],
+)
+def test_views_that_show_nothing_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(options))} is .*; choose"):
+        RenderOptions(**options)  # type: ignore[arg-type]

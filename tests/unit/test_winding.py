@@ -50,6 +50,31 @@ def test_box_fills_exactly_its_voxels() -> None:
     assert np.array_equal(inside, expected)
 
 
+def test_an_edge_between_a_voxels_centre_and_its_column_is_crossed_once() -> None:
+    # Columns stand 1.7e-5 off the centres. The top of this box is split just before such a column, the bottom is not.
+    split = 2.50001
+    corners = [(1.2, 1.2), (5.2, 1.2), (5.2, 5.2), (1.2, 5.2)]
+    vertices = np.array([(x, y, z) for z in (1.2, 5.2) for x, y in corners] + [(split, 1.2, 5.2), (split, 5.2, 5.2)])
+    bottom, top = [(0, 3, 2), (0, 2, 1)], [(4, 8, 9), (4, 9, 7), (8, 5, 6), (8, 6, 9)]
+    sides = [
+        (0, 1, 8),
+        (0, 8, 4),
+        (1, 5, 8),
+        (1, 2, 6),
+        (1, 6, 5),
+        (2, 3, 9),
+        (2, 9, 6),
+        (3, 7, 9),
+        (3, 0, 4),
+        (3, 4, 7),
+    ]
+    faces = np.array(bottom + top + sides)
+    assert is_closed(vertices, faces)
+    expected = np.zeros((8, 8, 8), np.int16)
+    expected[1:5, 1:5, 1:5] = 1
+    np.testing.assert_array_equal(winding_lattice(vertices, faces, 8), expected)
+
+
 def test_overlap_counts_twice_and_an_inverted_mesh_negative() -> None:
     box = trimesh.creation.box((1.0, 1.0, 1.0))
     twice = join(box, box)

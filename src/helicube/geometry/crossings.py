@@ -37,8 +37,9 @@ def winding_lattice(local: NDArray[np.float64], faces: NDArray[np.integer], reso
     # The extra slab takes the crossings above the last voxel centre.
     steps = np.zeros((resolution, resolution, resolution + 1), dtype=np.int16)
     corners = local[faces]  # (F, 3, 3)
-    low = np.ceil(corners[:, :, :2].min(axis=1) - 0.5).astype(np.int64).clip(0, resolution)
-    high = np.floor(corners[:, :, :2].max(axis=1) - 0.5).astype(np.int64).clip(-1, resolution - 1)
+    first_column = np.array([0.5 + OFFSET_X, 0.5 + OFFSET_Y])
+    low = np.ceil(corners[:, :, :2].min(axis=1) - first_column).astype(np.int64).clip(0, resolution)
+    high = np.floor(corners[:, :, :2].max(axis=1) - first_column).astype(np.int64).clip(-1, resolution - 1)
     size = (high - low + 1).clip(0)
     pairs = size[:, 0] * size[:, 1]
     ends = np.cumsum(pairs)

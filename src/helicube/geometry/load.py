@@ -40,7 +40,7 @@ PICTURE_FAULTS = (EOFError, LookupError, OSError, SyntaxError, ValueError, struc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedMesh:
-    """All triangles of a file, in its own units and axes, the scene's transforms applied."""
+    """All triangles of a file, in its own units and axes, the scene's transforms applied; no vertex is unused."""
 
     # (V, 3) float32.
     vertices: NDArray[np.float32]
@@ -78,11 +78,13 @@ def load_mesh(path: str | Path) -> LoadedMesh:
     colors = [face_colors_of(part.geometry, linear=linear) for part in parts]
     by_vertex = [vertex_colors_of(part.geometry, linear=linear) for part in parts]
     found = [c for c in by_vertex if c is not None]
+    # A stray point far off would count for the object's size.
+    used, faces = np.unique(faces, return_inverse=True)
     return LoadedMesh(
-        vertices=vertices,
-        faces=faces.astype(np.int32),
+        vertices=vertices[used],
+        faces=faces.reshape(-1, 3).astype(np.int32),
         face_colors=joined_colors(colors, [len(part.geometry.faces) for part in parts]),
-        vertex_colors=np.concatenate(found) if len(found) == len(parts) else None,
+        vertex_colors=np.concatenate(found)[used] if len(found) == len(parts) else None,
     )
 
 
@@ -184,7 +186,8 @@ def check_numbers(path: Path, vertices: NDArray[np.float32], faces: NDArray[np.i
             f"{path}: some coordinates are NaN, infinite or beyond float32; repair it and export it again"
         )
     if faces.min() < 0 or faces.max() >= len(vertices):
-        raise MeshFileError(f"{path}: faces name vertex {faces.max()}, but there are {len(vertices)}; export it again")
+        wrong = faces.min() if faces.min() < 0 else faces.max()
+        raise MeshFileError(f"{path}: a face names vertex {wrong}, but there are {len(vertices)}; export it again")
     used = vertices[np.unique(faces)].astype(np.float64)
     if float((used.max(axis=0) - used.min(axis=0)).max()) <= 0:
         raise MeshFileError(f"{path}: all triangles lie on one point; the mesh has no size")

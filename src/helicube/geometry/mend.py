@@ -79,19 +79,22 @@ def take_vertices(mesh: Mesh, index: NDArray[np.integer]) -> Mesh:
 def drop_doubles(mesh: Mesh) -> Mesh:
     """Without faces that use a vertex twice, and with one face for each set of three vertices.
 
-    Two faces on the same vertices in opposite directions are a sheet without volume: both go.
+    Two faces on the same vertices in opposite directions are a sheet without volume: both go. Of more, one stays that
+    goes the way most of them do.
     """
     f = mesh.faces
     f = f[(f[:, 0] != f[:, 1]) & (f[:, 1] != f[:, 2]) & (f[:, 2] != f[:, 0])]
     if not len(f):
         return replace(mesh, faces=f)
     key = np.sort(f, axis=1)
-    _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    _, inverse = np.unique(key, axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
     turn = np.argmin(f, axis=1)
     second = f[np.arange(len(f)), (turn + 1) % 3]
     forward = np.where(second == key[:, 1], 1, -1)
-    balance = np.bincount(inverse.reshape(-1), weights=forward, minlength=len(first))
-    keep = np.sort(first[balance != 0])
+    balance = np.bincount(inverse, weights=forward)
+    usual = np.flatnonzero(forward == np.sign(balance[inverse]))
+    keep = np.sort(usual[np.unique(inverse[usual], return_index=True)[1]])
     return compact(replace(mesh, faces=f[keep]))
 
 
@@ -192,7 +195,7 @@ def pair_by_angle(mesh: Mesh, group: NDArray[np.int64]) -> list[tuple[int, int]]
 
 
 def fill_holes(mesh: Mesh, max_hole_edges: int) -> Mesh:
-    """Close each hole with a fan around the mean of its rim (a single triangle where it has three edges).
+    """Close each hole with a fan around the mean of its rim.
 
     Needs a mesh of single fans (`split_fans`): then every rim vertex has one open edge in and one out.
     """

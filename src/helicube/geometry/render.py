@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -53,6 +54,10 @@ class RenderOptions:
     def __post_init__(self) -> None:
         if not 16 <= self.size <= 8192:
             raise InputError(f"size is {self.size} pixels; choose from 16 to 8192")
+        if not math.isfinite(self.azimuth_deg):
+            raise InputError(f"azimuth_deg is {self.azimuth_deg}; choose a number of degrees, such as 35")
+        if not 1 <= self.view_deg <= 120:
+            raise InputError(f"view_deg is {self.view_deg}; choose from 1 to 120")
         if not -89 <= self.elevation_deg <= 89:
             raise InputError(f"elevation_deg is {self.elevation_deg}; choose from -89 to 89")
 

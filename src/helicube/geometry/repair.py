@@ -29,8 +29,6 @@ class RepairOptions:
     min_extent: float = 0.05
     # Most components, largest first; a surface in more pieces is noise.
     max_components: int = 1000
-    # Inner shells (hollows, and bodies in them) are invisible and confuse slicers and physics.
-    keep_inner: bool = False
 
     def __post_init__(self) -> None:
         if not (0 <= self.min_volume < 1 and 0 <= self.min_extent < 1):
@@ -67,7 +65,7 @@ def repair(mesh: Mesh, options: RepairOptions | None = None) -> Repair:
     parts = _Parts.of(mesh)
     keep, num_inner = choose(mesh, parts, options)
     num_floaters = len(keep) - int(keep.sum()) - num_inner
-    inward = keep & (parts.volumes < 0) & ~(parts.inner & options.keep_inner)
+    inward = keep & (parts.volumes < 0)
     if not keep.all() or inward.any():
         faces = mesh.faces
         if inward.any():
@@ -87,8 +85,6 @@ class _Parts:
     sides: NDArray[np.float64]
     low: NDArray[np.float32]
     high: NDArray[np.float32]
-    # (C,) filled in by `choose`: lies inside another component.
-    inner: NDArray[np.bool_]
 
     @staticmethod
     def of(mesh: Mesh) -> _Parts:
@@ -105,13 +101,14 @@ class _Parts:
             np.minimum.at(low, of_vertex, mesh.vertices)
             np.maximum.at(high, of_vertex, mesh.vertices)
         sides = (high - low).max(axis=1).astype(np.float64)
-        return _Parts(
-            labels=labels, volumes=volumes, sides=sides, low=low, high=high, inner=np.zeros(count, dtype=np.bool_)
-        )
+        return _Parts(labels=labels, volumes=volumes, sides=sides, low=low, high=high)
 
 
 def choose(mesh: Mesh, parts: _Parts, options: RepairOptions) -> tuple[NDArray[np.bool_], int]:
-    """(C,) which components stay, and how many went as inner shells; marks `parts.inner`."""
+    """(C,) which components stay, and how many went as inner shells.
+
+    Inner shells (hollows, and bodies in them) are invisible and confuse slicers and physics.
+    """
     size = np.abs(parts.volumes)
     largest = int(np.argmax(size))
     if size[largest] <= 1e-12 * float(parts.sides.max()) ** 3:
@@ -120,11 +117,9 @@ def choose(mesh: Mesh, parts: _Parts, options: RepairOptions) -> tuple[NDArray[n
     kept = np.flatnonzero(keep)
     if len(kept) > options.max_components:
         keep[kept[np.argsort(-size[kept], kind="stable")[options.max_components :]]] = False
-    mark_inner(mesh, parts, np.flatnonzero(keep))
-    num_inner = 0
-    if not options.keep_inner:
-        num_inner = int((keep & parts.inner).sum())
-        keep &= ~parts.inner
+    inner = find_inner(mesh, parts, np.flatnonzero(keep))
+    num_inner = int((keep & inner).sum())
+    keep &= ~inner
     if options.keep == "largest":
         only = np.zeros_like(keep)
         only[np.argmax(np.where(keep, size, -1))] = True
@@ -132,8 +127,9 @@ def choose(mesh: Mesh, parts: _Parts, options: RepairOptions) -> tuple[NDArray[n
     return keep, num_inner
 
 
-def mark_inner(mesh: Mesh, parts: _Parts, kept: NDArray[np.intp]) -> None:
-    """Set `parts.inner` for those of the kept components that lie inside another one of them."""
+def find_inner(mesh: Mesh, parts: _Parts, kept: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(C,) which of the kept components lie inside another one of them."""
+    inner = np.zeros(len(parts.volumes), dtype=np.bool_)
     low, high = parts.low[kept], parts.high[kept]
     nested = {}
     for part, box_low, box_high in zip(kept.tolist(), low, high, strict=True):
@@ -141,13 +137,14 @@ def mark_inner(mesh: Mesh, parts: _Parts, kept: NDArray[np.intp]) -> None:
         if outers:
             nested[part] = outers
     if not nested:
-        return
+        return inner
     by_part = np.argsort(parts.labels, kind="stable")
     ends = np.cumsum(np.bincount(parts.labels))
     needed = {*nested, *(outer for outers in nested.values() for outer in outers)}
     faces = {i: mesh.faces[by_part[ends[i - 1] if i else 0 : ends[i]]] for i in needed}
     for part, outers in nested.items():
-        parts.inner[part] = any(lies_inside(mesh.vertices, faces[part], faces[outer]) for outer in outers)
+        inner[part] = any(lies_inside(mesh.vertices, faces[part], faces[outer]) for outer in outers)
+    return inner
 
 
 def lies_inside(vertices: NDArray[np.float32], part: NDArray[np.int32], outer: NDArray[np.int32]) -> bool:
