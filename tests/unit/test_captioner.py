@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from helicube.train.captioner import augmented_caption
+from helicube.train.color_names import color_name
+from helicube.train.color_words import COLOR_SYNONYMS
 from helicube.train.shards import ItemInfo
 
 PALETTE = np.array([[120, 70, 40], [200, 30, 30]], dtype=np.uint8)
@@ -15,6 +19,13 @@ def info(*captions: str) -> ItemInfo:
     return ItemInfo(
         id="x", class_name="table", subclass="table", split="train", captions=captions, captions_name_colors=True
     )
+
+
+def colors_told(caption: str) -> set[str]:
+    """Catalogue names of the colours in a caption, whichever words it has for them."""
+    names = {word: name for name, words in COLOR_SYNONYMS.items() for word in (name, *words)}
+    found = re.findall("|".join(sorted(names, key=len, reverse=True)), caption)
+    return {names[word] for word in found}
 
 
 def test_a_caption_without_colours_keeps_the_palette() -> None:
@@ -31,15 +42,15 @@ def test_a_caption_with_colours_is_sometimes_repainted_and_then_names_another() 
         )
         assert palette.shape == PALETTE.shape
         repainted += bool((palette != PALETTE).any())
-        assert caption
+        assert colors_told(caption) <= {color_name(color) for color in palette}, (caption, palette)
     assert 5 < repainted < 35
 
 
 def test_captions_that_become_the_same_are_no_trouble() -> None:
     for seed in range(40):
         same = info("a brown and red table", "a red and red table", "a brown table", "a red table", "a table")
-        caption, _ = augmented_caption(same, PALETTE, COUNTS, np.random.default_rng(seed))
-        assert caption
+        caption, palette = augmented_caption(same, PALETTE, COUNTS, np.random.default_rng(seed))
+        assert colors_told(caption) <= {color_name(color) for color in palette}, (caption, palette)
 
 
 def test_some_captions_are_the_class_alone_and_then_nothing_is_repainted() -> None:

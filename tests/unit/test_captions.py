@@ -151,6 +151,31 @@ def test_what_is_no_plain_noun_stays(caption: str, class_name: str, subclass: st
     assert all(kept in augment_caption(caption, item, rng) for _ in range(60))
 
 
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ("a", "unicorn uniform unit union unique university user utility euro one-eyed ufo house hat yellow car 1 7"),
+        ("an", "umbrella unidentified uninhabited hour honest heirloom apple eagle 8-legged 18-wheeler x-ray suv mp3"),
+    ],
+)
+def test_articles_go_by_sound(wanted: str, words: str) -> None:
+    assert {word: article(word) for word in words.split()} == dict.fromkeys(words.split(), wanted)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a dark red and red chair", "a dark red and red chair"),
+        ("a light green and green tree", "a light green and green tree"),
+        ("a red and red chair", "a red chair"),
+        ("a dark red and dark red chair", "a dark red chair"),
+        ("a crimson and scarlet chair", "a crimson and scarlet chair"),
+    ],
+)
+def test_a_colour_is_said_once_and_two_stay_two(before: str, after: str) -> None:
+    assert replace_colors(before, lambda name: name) == after
+
+
 def test_words_without_article_get_none() -> None:
     assert with_article("wide stairs") == "wide stairs"
     assert with_article("slice of bread") == "a slice of bread"

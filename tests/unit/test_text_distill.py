@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -206,6 +207,21 @@ def test_missing_inputs_are_named(tmp_path: Path, teacher: Path, dictionary: Pat
     with pytest.raises(CheckpointError, match=r"tokenizer\.json is missing"):
         distil(tmp_path, tmp_path, dictionary)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_inputs_are_named(tmp_path: Path, teacher: Path, dictionary: Path) -> None:
+    broken = tmp_path / "dictionary"
+    shutil.copytree(dictionary, broken)
+    (broken / "data.noun").write_text("00001740 03 n zz\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"holds no WordNet, or a damaged one \(noun: .*get wordnet-base again"):
+        distil(tmp_path / "out", teacher, broken)
+    for name in ("tokenizer.json", "model.safetensors"):
+        folder = tmp_path / name
+        shutil.copytree(teacher, folder)
+        (folder / name).write_bytes(b"\x01nonsense")
+        with pytest.raises(CheckpointError, match=r"is damaged|no sentence encoder"):
+            distil(tmp_path / "out", folder, dictionary)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_command_names_what_is_missing(dictionary: Path, tmp_path: Path) -> None:

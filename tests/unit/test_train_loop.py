@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from helicube.errors import CheckpointError, DeviceError, InputError
+from helicube.errors import CheckpointError, DeviceError, InputError, MissingExtraError
 from helicube.train.loop import LoopConfig, Run, learning_rate, train
 from helicube.train.muon import Muon
 from helicube.train.state_file import read_state
@@ -182,6 +182,31 @@ def test_a_damaged_state_is_one_clear_line(tmp_path: Path) -> None:
     torch.save({"step": 3}, path)
     with pytest.raises(CheckpointError, match="not the state of a training run"):
         train(Line(), config(tmp_path, steps=4))
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("enforce fail at inline_co")])
+def test_a_full_disk_is_one_clear_line_and_the_last_state_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    train(Line(), config(tmp_path, steps=2))
+    before = (tmp_path / "state.pt").read_bytes()
+
+    def save(state: Any, path: Path) -> None:
+        path.write_bytes(b"half")
+        raise error
+
+    monkeypatch.setattr("helicube.train.loop.torch.save", save)
+    with pytest.raises(InputError, match=r"cannot write .*state\.pt \((No space left|enforce fail).*free some space"):
+        train(Line(), config(tmp_path, steps=4))
+    assert (tmp_path / "state.pt").read_bytes() == before
+    assert not list(tmp_path.glob("*partial*"))
+
+
+def test_what_draws_the_curves_is_missed_before_the_first_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # noqa: ARG005 - as there
+    with pytest.raises(MissingExtraError, match="matplotlib"):
+        train(Line(), config(tmp_path / "run", steps=2))
+    assert not (tmp_path / "run").exists()
 
 
 def test_infinite_loss_is_one_clear_line(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import torch
 
 from helicube.errors import InputError
 from helicube.models.cube.lattice_code import LatticeCode
+from helicube.train.items import unseen_mask
 from helicube.train.objects import TrainingObject
-from helicube.train.shards import load_shards, prepare_shards
+from helicube.train.shards import ItemInfo, load_shards, prepare_shards
 from helicube.train.token_set import kept_tokens, tokenize_items
 from train_cases import COLOR, SHAPE
 
@@ -110,3 +111,37 @@ def test_objects_without_volume_leave_an_empty_shard(tmp_path: Path) -> None:
     for _ in range(2):
         rows = [row for part in kept_tokens(code, items) for row in part.shape_ids]
         assert np.array_equal(np.stack(rows), want.shape_ids)
+
+
+def test_tokens_that_are_damaged_are_made_again(tmp_path: Path) -> None:
+    prepare_shards([box("a"), box("b")], tmp_path, name="train", workers=1)
+    torch.manual_seed(0)
+    code = LatticeCode(SHAPE, COLOR).eval().requires_grad_(False)
+    want = kept_tokens(code, tmp_path)
+    [kept] = tmp_path.glob("tokens-*/*.npz")
+    whole = kept.read_bytes()
+    for damaged in (b"", b"PK nonsense", whole[: len(whole) // 2]):
+        kept.write_bytes(damaged)
+        found = kept_tokens(code, tmp_path)
+        assert [len(part) for part in found] == [len(part) for part in want]
+        assert np.array_equal(found[0].shape_ids, want[0].shape_ids)
+        assert len(kept.read_bytes()) == len(whole)
+
+
+def test_parts_are_kept_back_with_their_whole() -> None:
+    def info(name: str) -> ItemInfo:
+        return ItemInfo(id=name, class_name="", subclass="", split="train", captions=(), captions_name_colors=False)
+
+    wholes = [info(f"car-{i}") for i in range(400)]
+    kept = unseen_mask(wholes)
+    assert 2 < kept.sum() < 30
+    parts = [info(f"car-{i}#wheel-{k}") for i in range(400) for k in range(3)]
+    assert np.array_equal(unseen_mask(parts), np.repeat(kept, 3))
+    assert unseen_mask([]).dtype == np.bool_
+
+
+def test_after_an_error_the_other_shards_are_not_tried(tmp_path: Path) -> None:
+    broken = replace(box("box-0"), faces=np.array([(0, 1, 99)]))
+    with pytest.raises(IndexError):
+        prepare_shards([broken, *(box(f"box-{i}") for i in range(1, 80))], tmp_path, name="train", workers=1)
+    assert len(list(tmp_path.glob("train-*"))) < 30

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from train_cases import make_task
+from helicube.errors import InputError
+from train_cases import boxes, make_decoder_task, make_task
 
 KINDS = ("shape", "colors", "cube", "decoder")
 
@@ -65,3 +66,18 @@ def test_a_batch_larger_than_the_items_is_all_of_them(kind: str) -> None:
 def test_the_meta_device_does_not_mix_with_the_cpu() -> None:
     with pytest.raises(RuntimeError, match="device"), Elsewhere():  # type: ignore[no-untyped-call]
         torch.ones(4, device="meta") * torch.ones(4)
+
+
+@pytest.mark.parametrize(
+    ("caption", "told"),
+    [
+        ("椅子", "has no word that the text encoder knows"),
+        ("chair " * 20, "gives 21 text states; the model takes 12"),
+        ("a\x00chair", "a control character"),
+    ],
+)
+def test_a_caption_that_cannot_be_learnt_is_told_before_the_first_step(caption: str, told: str) -> None:
+    odd = replace(boxes().infos[1], captions=("a box", caption))
+    with pytest.raises(InputError, match=told) as error:
+        make_decoder_task((boxes().infos[0], odd), "cpu")
+    assert "of object box-1 cannot be learnt" in str(error.value)

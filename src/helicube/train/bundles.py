@@ -35,7 +35,7 @@ def bundle(tokenizer: TokenizerRuns, decoder_run: Path, out: Path) -> Path:
         shape=code.shape.config,
         color=code.paint.config,
         decoder=decoder.config,
-        num_text=said["task"].get("num_text", 0),
+        num_text=num_text_of(decoder_run, said),
     )
     _put_table(table, out)
     return save_default(DefaultWeights(config=config, code=code, decoder=decoder), out)
@@ -52,9 +52,21 @@ def rebundle(model: Path, decoder_run: Path, out: Path) -> Path:
     weights, table = load_default(model), table_of(model)
     decoder, said = _trained_decoder(decoder_run, weights.code)
     _check_basis(decoder_run, said, weights.code, table_digest(table))
-    config = replace(weights.config, decoder=decoder.config, num_text=said["task"].get("num_text", 0))
+    config = replace(weights.config, decoder=decoder.config, num_text=num_text_of(decoder_run, said))
     _put_table(table, out)
     return save_default(replace(weights, config=config, decoder=decoder), out)
+
+
+def num_text_of(run: Path, said: dict[str, Any]) -> int:
+    """Text states that the decoder of a run was trained with.
+
+    Raises:
+        CheckpointError: the run does not say.
+    """
+    num_text = said["task"].get("num_text")
+    if not isinstance(num_text, int) or num_text < 1:
+        raise CheckpointError(f"{run} says num_text = {num_text!r}, which must be 1 or more; train it again")
+    return num_text
 
 
 def _trained_decoder(run: Path, code: LatticeCode) -> tuple[CubeDecoder, dict[str, Any]]:

@@ -44,7 +44,8 @@ _NAMES = "|".join(sorted(COLOR_NAMES, key=len, reverse=True))
 _COLOR = re.compile(rf"\b({_NAMES})\b(?= (?!with\b|of\b|on\b|in\b|without\b)\S)")
 
 _ANY = "|".join(sorted({*COLOR_NAMES, *(w for words in COLOR_SYNONYMS.values() for w in words)}, key=len, reverse=True))
-_TWICE = re.compile(rf"\b({_ANY}) and \1\b")
+# Both as whole names: "dark red and red" are two.
+_PAIR = re.compile(rf"\b({_ANY}) and (?=({_ANY})\b)")
 
 
 def color_words(caption: str) -> list[str]:
@@ -55,4 +56,4 @@ def color_words(caption: str) -> list[str]:
 def replace_colors(caption: str, change: Callable[[str], str]) -> str:
     """The caption with every colour adjective replaced by `change(name)`; "X and X" becomes "X"."""
     changed = _COLOR.sub(lambda match: change(match.group(1)), caption)
-    return _TWICE.sub(r"\1", changed)
+    return _PAIR.sub(lambda match: "" if match[1] == match[2] else match[0], changed)

@@ -13,11 +13,13 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from helicube.errors import InputError, PromptError
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.text import TextEncoder
 from helicube.nn.digest import weights_digest
 from helicube.train.factored_decoder import FactoredDecoder, shared_rows
+from helicube.train.shards import ItemInfo
 from helicube.train.token_rows import Captioner, class_weights, token_rows
 from helicube.train.token_set import TokenSet
 
@@ -25,6 +27,9 @@ __all__ = ["DecoderTask", "DecoderTaskConfig"]
 
 # Name of the command that trains it.
 KIND = "decoder"
+
+# Text states that rewording may add to a caption: templates, and synonyms of several words.
+REWORDING = 10
 
 # Kinds of ids, in the order of the sequence.
 KINDS = ("box", "shape", "palette", "paint")
@@ -58,6 +63,9 @@ class DecoderTask:
     Args:
         text_digest: of the table behind `text`, so that a run does not go on with another.
         start: weights to go on from, of the same sizes; they are left as they are.
+
+    Raises:
+        InputError: a caption cannot be read, or leaves no room for rewording.
     """
 
     model: FactoredDecoder
@@ -76,6 +84,8 @@ class DecoderTask:
         start: CubeDecoder | None = None,
         device: str = "cpu",
     ) -> None:
+        for tokens in (train, unseen):
+            check_captions(tokens.infos, text, config.num_text)
         cube = fresh_decoder(decoder) if start is None else copy.deepcopy(start).requires_grad_(True)
         self.model = FactoredDecoder(cube, shared_rows(code, decoder.vocab_size)).to(device)
         self.config, self.code, self.text, self.captioner = config, code, text, captioner
@@ -151,6 +161,21 @@ class DecoderTask:
         told = rng.random(len(chosen)) < c.box_share
         captions = ["" if rng.random() < c.empty_share else caption for caption in rows.captions]
         return rows.ids, captions, np.where(told[:, None], rows.sizes, np.float32(0))
+
+
+def check_captions(infos: Sequence[ItemInfo], text: TextEncoder, num_text: int) -> None:
+    """Find out now, not at the step that draws it, whether a caption of people's objects cannot be used.
+
+    Raises:
+        InputError: the text encoder does not take it, or it has too many words.
+    """
+    room = num_text - min(REWORDING, num_text // 4)
+    for info in infos:
+        for caption in () if info.is_procedural else info.captions:
+            try:
+                text.encode([caption]).padded(room)
+            except PromptError as error:
+                raise InputError(f"caption {caption[:60]!r} of object {info.id} cannot be learnt: {error}") from None
 
 
 def fresh_decoder(config: DecoderConfig) -> CubeDecoder:

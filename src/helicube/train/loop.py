@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import math
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
-from helicube.errors import InputError
+from helicube.errors import InputError, MissingExtraError
 from helicube.pipelines.shape_model import check_device
 from helicube.train.metrics_log import add_row, drop_rows_after
 from helicube.train.optimizers import OptimizerKind, Optimizers
@@ -171,9 +172,19 @@ class Run:
             "average": self.average.state_dict(),
             "optimizer": self.optimizer.state_dict(),
         }
+        # Under one name: many kills must not leave many files of this size.
         partial = self.config.out / "state.partial"
-        torch.save(state, partial)
-        partial.replace(self.config.out / STATE_FILE)
+        try:
+            torch.save(state, partial)
+            partial.replace(self.config.out / STATE_FILE)
+        except (OSError, RuntimeError) as error:
+            # What torch.save raises when a disk is full depends on when it notices.
+            partial.unlink(missing_ok=True)
+            reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:100]
+            raise InputError(
+                f"cannot write {self.config.out / STATE_FILE} ({reason}); free some space or mend the folder, and give "
+                "the same command again: it goes on from the last state that was saved"
+            ) from None
         self.saved_step = self.step
 
     def resume(self) -> None:
@@ -200,11 +211,15 @@ def train(task: Task, config: LoopConfig) -> nn.Module:
     others from there on.
 
     Raises:
-        InputError: the folder holds a run with other settings; or the loss is not finite, and the state is the last
-            one that was saved before.
+        InputError: the folder holds a run with other settings, or cannot be written; or the loss is not finite. The
+            state is the last one that was saved before.
         CheckpointError: its state is damaged.
+        MissingExtraError: what draws the curves is not installed.
         SystemExit: interrupted, with 130.
     """
+    # Known now, not at the first evaluation.
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "train")
     config.out.mkdir(parents=True, exist_ok=True)
     # Subnormal activations make steps up to eight times slower on x86; whoever trains may want them afterwards.
     torch.set_flush_denormal(True)

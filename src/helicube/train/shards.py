@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -92,8 +93,17 @@ def prepare_shards(objects: Iterable[TrainingObject], out: Path, *, name: str, w
     todo = [shard for shard in shards if not shard[0].exists()]
     with ProcessPoolExecutor(workers) as pool:
         jobs = [pool.submit(_write_shard, objects, path, digest) for path, objects, digest in todo]
-        for job in track(jobs, description=f"sampling {name}"):
-            job.result()
+        try:
+            for job in track(jobs, description=f"sampling {name}"):
+                job.result()
+        except BrokenProcessPool:
+            raise InputError(
+                f"a worker was ended while sampling {name}, most likely for want of memory; give fewer --workers: "
+                "what is done is kept"
+            ) from None
+        finally:
+            # After an error the rest would only fail as well, one by one.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _digest(objects: Sequence[TrainingObject]) -> str:
@@ -128,7 +138,7 @@ def _opened(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
     try:
         with np.load(path) as shard:
             yield shard
-    except (ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
+    except (ValueError, TypeError, EOFError, KeyError, BadZipFile, zlib.error) as error:
         raise InputError(f"{path} is damaged ({error}); move it away and prepare again") from None
 
 

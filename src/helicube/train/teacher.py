@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 
 from helicube.errors import CheckpointError, MissingExtraError
 
@@ -40,10 +41,13 @@ class SentenceTeacher:
             raise CheckpointError(f"{folder / 'tokenizer.json'} is missing; give the folder of all-MiniLM-L6-v2")
         try:
             self._model: Any = transformers.AutoModel.from_pretrained(str(folder)).eval()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, SafetensorError) as error:
             reason = str(error).strip().split("\n", 1)[0]
             raise CheckpointError(f"no sentence encoder in {folder} ({reason})") from error
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        try:
+            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # noqa: BLE001 - tokenizers raises nothing more specific
+            raise CheckpointError(f"{folder / 'tokenizer.json'} is damaged ({error}); get the folder again") from None
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(128)  # definitions; the longest of WordNet has fewer words
 

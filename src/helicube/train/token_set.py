@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -16,7 +18,7 @@ from helicube.errors import InputError
 from helicube.geometry.box_sample import pool_mean, unpack
 from helicube.geometry.files import whole_file
 from helicube.models.cube.lattice_code import LatticeCode
-from helicube.models.cube.palette import find_palette
+from helicube.models.cube.palette import LEVELS, find_palette
 from helicube.train.items import TRAINING, unseen_mask
 from helicube.train.shards import ItemInfo, ItemSet, load_shards, parse_infos, shard_paths
 
@@ -24,6 +26,8 @@ __all__ = ["TokenSet", "choose_tokens", "kept_tokens", "tokenize_items"]
 
 # Items encoded at once.
 BATCH = 32
+# Raised when the same items and weights give other tokens.
+VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +86,8 @@ def choose_tokens(tokens: TokenSet, mask: NDArray[np.bool_]) -> TokenSet:
 def _shard_tokens(code: LatticeCode, shard: Path, kept: Path, start: str) -> TokenSet:
     """Tokens of one shard, from `kept` if they are of this encoder and of the shard as it is now."""
     key = start + hashlib.sha256(shard.read_bytes()).hexdigest()
-    if kept.is_file():
-        with np.load(kept) as file:
-            if str(file["key"]) == key:
-                return TokenSet(infos=tuple(parse_infos(str(file["infos"]))), **{name: file[name] for name in ARRAYS})
+    if kept.is_file() and (known := _kept(kept, key)):
+        return known
     found = tokenize_items(code, load_shards(shard.parent, (shard.name,)))
     infos = json.dumps([asdict(info) for info in found.infos])
     arrays = {name: getattr(found, name) for name in ARRAYS}
@@ -94,9 +96,21 @@ def _shard_tokens(code: LatticeCode, shard: Path, kept: Path, start: str) -> Tok
     return found
 
 
+def _kept(path: Path, key: str) -> TokenSet | None:
+    """What a file keeps; None if it is of another key, or damaged: then it is made again."""
+    try:
+        with np.load(path) as file:
+            if str(file["key"]) == key:
+                return TokenSet(infos=tuple(parse_infos(str(file["infos"]))), **{name: file[name] for name in ARRAYS})
+    except (ValueError, TypeError, EOFError, KeyError, BadZipFile, zlib.error):
+        pass
+    return None
+
+
 def _exact_digest(code: LatticeCode) -> str:
     """Changes with all that ids depend on but the items."""
-    digest = hashlib.sha256()
+    sizes = [asdict(code.shape.config), asdict(code.paint.config), code.palette_size, LEVELS]
+    digest = hashlib.sha256(repr((VERSION, sizes)).encode())
     for name, tensor in code.encoder_state().items():
         digest.update(name.encode() + tensor.numpy().tobytes())
     return digest.hexdigest()

@@ -60,7 +60,7 @@ class WordNet:
         folder: holds data.noun, index.noun and so on (Debian: package wordnet-base, /usr/share/wordnet).
 
     Raises:
-        InputError: a file is missing.
+        InputError: a file is missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,11 +68,19 @@ class WordNet:
         self._by_word: dict[str, list[str]] = {}
         self._attested: set[str] = set()
         for part, suffix in (("n", "noun"), ("a", "adj"), ("v", "verb"), ("r", "adv")):
-            for sense in _read_senses(folder / f"data.{suffix}", part) if part in "na" else ():
-                self.senses[sense.key] = sense
-            for word, keys, count in _read_index(folder / f"index.{suffix}", part):
-                self._by_word.setdefault(word, []).extend(keys if part in "na" else ())
-                self._attested.update({word} if count else ())
+            try:
+                self._read(folder, part, suffix)
+            except (ValueError, IndexError) as error:
+                raise InputError(
+                    f"{folder} holds no WordNet, or a damaged one ({suffix}: {error}); get wordnet-base again"
+                ) from None
+
+    def _read(self, folder: Path, part: str, suffix: str) -> None:
+        for sense in _read_senses(folder / f"data.{suffix}", part) if part in "na" else ():
+            self.senses[sense.key] = sense
+        for word, keys, count in _read_index(folder / f"index.{suffix}", part):
+            self._by_word.setdefault(word, []).extend(keys if part in "na" else ())
+            self._attested.update({word} if count else ())
 
     def __contains__(self, word: str) -> bool:
         """Whether a plain word is in the dictionary, as any part of speech."""

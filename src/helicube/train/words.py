@@ -6,7 +6,7 @@ import re
 
 __all__ = ["article", "fix_articles", "with_article"]
 
-_AN_SOUNDS = ("a", "e", "i", "o", "u", "hour", "8", "x-ray", "xmas")
+_AN_SOUNDS = ("a", "e", "i", "o", "u", "hour", "honest", "honor", "honour", "heir", "8", "11-", "18", "x-ray", "xmas")
 # Nouns that take no article.
 _BARE = frozenset(
     (
@@ -22,7 +22,7 @@ _BARE = frozenset(
         "petals", "blades", "hair", "teeth", "wool", "ears", "antlers", "hips", "bristles", "gems",
     )
 )  # fmt: skip
-_A_SOUNDS = ("uni", "use", "util", "eu", "one", "ufo", "uto")
+_A_SOUNDS = ("unic", "unif", "unio", "uniq", "unis", "unit", "univ", "use", "util", "eu", "one", "ufo", "uto")
 
 
 def article(phrase: str) -> str:
