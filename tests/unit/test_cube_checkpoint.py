@@ -162,6 +162,8 @@ def test_whether_the_encoder_has_one_more_query_is_read(folder: Path) -> None:
         ({"shape": 3}, "the shape part of .*is 3, not a table"),
         ({"decoder": {"n_head": 0}}, "n_head = 0"),
         ({"color": {"merge": 2.5}}, r"merge = 2\.5"),
+        ({"color": {"merge": 4}, "shape": {"grid": 6}}, "merge = 4 must divide grid = 6"),
+        ({"color": {"levels": [5, 1]}}, r"levels = \[5, 1\]; each must be 2 or more"),
         ({"num_text": "40"}, "num_text = '40'"),
     ],
 )

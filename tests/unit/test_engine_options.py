@@ -7,6 +7,7 @@ import pytest
 from helicube.engine.options import EngineOptions, resolve
 from helicube.errors import DeviceError, InputError
 from helicube.kernels.choose import Facts
+from helicube.pipelines.shape_model import check_device
 
 NATIVE, BARE = Facts(device="cpu", has_native=True), Facts(device="cpu")
 H200 = Facts(device="cuda", capability=(9, 0), has_triton=True)
@@ -42,3 +43,9 @@ def test_what_no_device_has() -> None:
         resolve(EngineOptions(weights="fp8"), "bfloat16", NATIVE)
     with pytest.raises(DeviceError, match="choose auto or plain"):
         resolve(EngineOptions(kernels="native"), "bfloat16", BARE)
+
+
+def test_a_device_without_numbers_is_refused() -> None:
+    for name in ("meta", "meta:0"):
+        with pytest.raises(DeviceError, match="holds no numbers; choose cpu"):
+            check_device(name)

@@ -124,7 +124,7 @@ class Hollow:
 
     def decode_many(self, prompts: list[str], sampling: list[SamplingConfig], **_: object) -> list[Decoded]:
         common = {"ids": np.zeros(1, np.int64), "sizes": None, "notes": ("'zz' is unknown",), "text_s": 0.1,
-                  "tokens_s": 0.1, "tpot_s": 0.1, "batch": 1, "read_bytes_per_s": 1.0}  # fmt: skip
+                  "tokens_s": 0.1, "tpot_s": 0.1, "batch": 1, "num_requests": 1, "read_bytes_per_s": 1.0}  # fmt: skip
         return [
             Decoded(prompt=prompt, seed=config.seed, **common)  # type: ignore[arg-type]
             for prompt, config in zip(prompts, sampling, strict=True)

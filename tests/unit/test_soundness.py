@@ -45,6 +45,13 @@ def test_the_share_is_that_of_the_largest_piece() -> None:
     assert solid_share(balls((0, -1.0))) == 0.0, "no surface"
 
 
+def test_a_candidate_that_cannot_be_made_a_mesh_is_the_last_choice() -> None:
+    broken = Shape(
+        sizes=np.ones(3, np.float32), field=lambda points: np.full(len(points), np.nan, np.float32), colors=None
+    )
+    assert solid_share(broken) == 0.0
+
+
 def test_candidates_have_seeds_of_their_own_and_the_first_that_of_the_request() -> None:
     seeds = {candidate_seed(seed, k) for seed in (0, 1, 2, 2**63 - 1) for k in range(16)}
     assert len(seeds) == 64
@@ -101,3 +108,14 @@ def test_the_field_of_a_candidate_that_was_judged_is_not_decoded_again(monkeypat
     assert len(decoded) == 1
     np.testing.assert_array_equal(second.sizes, [1, 0.5, 1])
     assert not np.array_equal(first.sizes, second.sizes), "what is kept is not changed"
+
+
+def test_the_seconds_of_a_batch_are_shared_by_its_objects(
+    pipeline: TextToShape, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # More candidates than are decoded side by side: they wait for a place.
+    monkeypatch.setattr(pipeline, "slots_for", lambda num_objects, guided: min(num_objects, 2))  # noqa: ARG005 - as there
+    drawn = [SamplingConfig(temperature=1.0, seed=seed) for seed in range(3)]
+    made = pipeline.decode_many(["a chair"] * 3, drawn, best_of=2)
+    assert [(one.batch, one.num_requests, one.best_of) for one in made] == [(2, 6, 2)] * 3
+    assert sum(one.own_tokens_s for one in made) == pytest.approx(made[0].tokens_s)

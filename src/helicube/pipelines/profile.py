@@ -17,7 +17,6 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile
 
 from helicube.engine.metrics import probe_bandwidth
-from helicube.engine.sampling import SamplingConfig
 from helicube.geometry.files import whole_file
 from helicube.pipelines.measured import check_output
 from helicube.pipelines.meshing import MeshOptions
@@ -83,7 +82,7 @@ class Profile:
 
 
 def profile_prompt(pipeline: TextToShape, prompt: str, *, trace: Path | None = None) -> Profile:
-    """Run a prompt three times: to warm up, to time, and under the profiler.
+    """Draw one object of a prompt three times: to warm up, to time, and under the profiler.
 
     Args:
         trace: where to write a Chrome trace.
@@ -94,7 +93,7 @@ def profile_prompt(pipeline: TextToShape, prompt: str, *, trace: Path | None = N
     check_output(trace)
     # One step per launch, so that each can be told apart.
     pipeline = TextToShape(pipeline.model, replace(pipeline.options, steps_per_launch=1))
-    configs, options = [SamplingConfig()], MeshOptions()
+    configs, options = [pipeline.model.sampling], MeshOptions()
     pipeline.generate_many([prompt], configs, best_of=1, options=options)
     timed = pipeline.generate_many([prompt], configs, best_of=1, options=options)[0]
     device = pipeline.model.decoder.device

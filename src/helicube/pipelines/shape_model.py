@@ -226,6 +226,8 @@ def fastest_dtype(device: str) -> torch.dtype:
 
 def check_device(device: str) -> None:
     """Raise DeviceError unless PyTorch has such a device here."""
+    if device.startswith("meta"):
+        raise DeviceError(f"device {device!r} holds no numbers; choose cpu")
     try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:

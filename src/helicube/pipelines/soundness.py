@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from helicube.errors import EmptyFieldError, InputError
+from helicube.errors import GeometryError, InputError
 from helicube.geometry.measure import face_volumes
 from helicube.geometry.repair import repair
 from helicube.geometry.topology import face_components
@@ -34,10 +34,10 @@ def candidate_seed(seed: int, candidate: int) -> int:
 
 
 def solid_share(shape: Shape) -> float:
-    """Share of the volume that the largest connected piece has, 0 to 1; 0 of a field without a surface."""
+    """Share of the volume that the largest connected piece has, 0 to 1; 0 of a field of which no mesh can be made."""
     try:
         mesh = repair(find_surface(shape, CELLS)).mesh
-    except EmptyFieldError:
+    except GeometryError:
         return 0.0
     count, labels = face_components(mesh.faces)
     volumes = np.abs(np.bincount(labels, weights=face_volumes(mesh.vertices, mesh.faces), minlength=count))

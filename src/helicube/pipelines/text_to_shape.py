@@ -63,9 +63,10 @@ class Decoded:
     # Seconds of the batch.
     text_s: float
     tokens_s: float
-    # Seconds per token of the batch, rows in it, and bytes per second that its steps read.
+    # Seconds per token of the batch, objects in it side by side and in all, and bytes per second that its steps read.
     tpot_s: float
     batch: int
+    num_requests: int
     read_bytes_per_s: float
     # Candidates that this one was chosen among, and the seconds that choosing took.
     best_of: int = 1
@@ -73,8 +74,8 @@ class Decoded:
 
     @property
     def own_tokens_s(self) -> float:
-        """This object's share of the seconds of the batch."""
-        return self.tokens_s * min(self.best_of, self.batch) / self.batch
+        """This object's share of the seconds of the batch, with that of its other candidates."""
+        return self.tokens_s * self.best_of / self.num_requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +241,7 @@ class TextToShape:
             "tokens_s": batch.prefill_s + batch.decode_s,
             "tpot_s": batch.tpot_s,
             "batch": num_slots,
+            "num_requests": len(requests),
             "read_bytes_per_s": self._step_bytes(num_slots, guided) / batch.tpot_s,
         }
         return [

@@ -161,6 +161,6 @@ def read_ids(path: Path) -> ShapeIds:
         raise InputError(f"{path} cannot be read ({error.strerror}); make one with `helicube tokenize`") from None
     except (ValueError, KeyError, TypeError, OverflowError):
         raise InputError(
-            f"{path} is no file of ids; make one with `helicube tokenize MESH -o {path.stem}.json`"
+            f"{path} is no file of ids; make one with `helicube tokenize MESH -o {path.with_suffix('.json')}`"
         ) from None
     return ShapeIds(ids=ids, model=model, encoder=encoder)

@@ -38,13 +38,15 @@ class DefaultConfig:
     num_text: int = 40
 
     def __post_init__(self) -> None:
-        """Check that prompts have room.
+        """Check that prompts have room and that the parts fit each other.
 
         Raises:
-            CheckpointError: they have none.
+            CheckpointError: not so.
         """
         if not isinstance(self.num_text, int) or self.num_text < 1:
             raise CheckpointError(f"num_text = {self.num_text!r} must be 1 or more")
+        if self.shape.grid % self.color.merge:
+            raise CheckpointError(f"merge = {self.color.merge} must divide grid = {self.shape.grid}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

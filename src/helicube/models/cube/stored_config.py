@@ -62,6 +62,10 @@ def read_config(kind: type[T], raw: object, where: str, *, ignored: frozenset[st
         if not holds(value) or (types[name] is int and value == 0 and name not in MAY_BE_ZERO):
             words = words if types[name] is not int or name in MAY_BE_ZERO else "a whole number above 0"
             raise CheckpointError(f"{where} has {name} = {_short(value)}; it must be {words}: get the file again")
+    if any(level < 2 for level in values.get("levels", ())):
+        raise CheckpointError(
+            f"{where} has levels = {_short(values['levels'])}; each must be 2 or more: get the file again"
+        )
     config = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
     for width, heads in SHARED_OUT:
         if width in types and (a := getattr(config, width)) % (b := getattr(config, heads)):

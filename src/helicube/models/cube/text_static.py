@@ -1,9 +1,8 @@
 """The default text encoder: a table of static vectors, distilled from a sentence encoder and quantised to 8 bits.
 
 A prompt becomes one pooled state (its normalised weighted mean, the head noun counting most) followed by one state for
-each token. All states are
-scaled so that the pooled state and a token of weight 1 have entries of mean square 1. The table's weights are 1 for
-words with a meaning of their own and less for function words ("with", "of").
+each token. All states are scaled so that the pooled state and a token of weight 1 have entries of mean square 1. The
+table's weights are 1 for words with a meaning of their own and less for function words ("with", "of").
 
 Shapes: V rows of the table, D width, B prompts, T states.
 """
