@@ -199,6 +199,12 @@ def test_a_catalogue_without_unseen_objects_gives_the_other_figures(
     assert not {"real_right_class_share", "tokenizer_unseen"} & figures.keys()
 
 
+def test_a_sheet_is_a_png(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["evaluate", "--data", str(tmp_path), "--sheet", str(tmp_path / "sheet.jpg")])
+    assert isinstance(result.exception, InputError)
+    assert "the ending must be .png" in str(result.exception)
+
+
 def test_a_catalogue_of_unseen_objects_alone_is_refused_at_once(tmp_path: Path, objects: list[TrainingObject]) -> None:
     data = write_catalog(tmp_path / "data", objects[:2], tests=2)
     result = CliRunner().invoke(cli, ["evaluate", "--data", str(data)])

@@ -195,7 +195,11 @@ def test_a_model_can_be_trained_on(runs: Path, items: Path, tmp_path: Path) -> N
         out = tmp_path / f"tuned-{name}"
         # A step without a learning rate to speak of: what it began with is what it ends with.
         tune_decoder(items, tmp_path / name, loop(out, steps=1, lr=1e-9), DecoderTaskConfig(batch=2))
+        (tmp_path / f"new-{name}").mkdir()
+        stale = tmp_path / f"new-{name}" / "formats.json"
+        stale.write_text("{}")
         rebundle(tmp_path / name, out, tmp_path / f"new-{name}")
+        assert not stale.exists(), "it was of the model before"
         after = load_default(tmp_path / f"new-{name}")
         assert after.config.num_text == 16, "that of the model"
         for key, tensor in after.decoder.state_dict().items():

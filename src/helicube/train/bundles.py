@@ -9,6 +9,7 @@ from typing import Any
 from helicube.errors import CheckpointError
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
 from helicube.models.cube.default import DefaultConfig, DefaultWeights, load_default, save_default
+from helicube.models.cube.format_effects import FORMATS_FILE
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, table_of
 from helicube.train import decoder_task
@@ -37,8 +38,7 @@ def bundle(tokenizer: TokenizerRuns, decoder_run: Path, out: Path) -> Path:
         decoder=decoder.config,
         num_text=num_text_of(decoder_run, said),
     )
-    _put_table(table, out)
-    return save_default(DefaultWeights(config=config, code=code, decoder=decoder), out)
+    return _save(DefaultWeights(config=config, code=code, decoder=decoder), table, out)
 
 
 def rebundle(model: Path, decoder_run: Path, out: Path) -> Path:
@@ -53,8 +53,7 @@ def rebundle(model: Path, decoder_run: Path, out: Path) -> Path:
     decoder, said = _trained_decoder(decoder_run, weights.code)
     _check_basis(decoder_run, said, weights.code, table_digest(table))
     config = replace(weights.config, decoder=decoder.config, num_text=num_text_of(decoder_run, said))
-    _put_table(table, out)
-    return save_default(replace(weights, config=config, decoder=decoder), out)
+    return _save(replace(weights, config=config, decoder=decoder), table, out)
 
 
 def num_text_of(run: Path, said: dict[str, Any]) -> int:
@@ -88,6 +87,15 @@ def _check_basis(run: Path, said: dict[str, Any], code: LatticeCode, table: str 
         # Runs of before these were kept say nothing.
         if said.get(key) not in {None, ours}:
             raise CheckpointError(f"{run} was trained with another {name}; name the model or runs that it belongs to")
+
+
+def _save(weights: DefaultWeights, table: Path, out: Path) -> Path:
+    """Write a model and its text table; the path of its file."""
+    _put_table(table, out)
+    path = save_default(weights, out)
+    # What a model that stood there loses in each format says nothing of this one.
+    (out / FORMATS_FILE).unlink(missing_ok=True)
+    return path
 
 
 def _put_table(table: Path, out: Path) -> None:

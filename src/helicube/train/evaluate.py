@@ -66,6 +66,8 @@ def evaluate(options: EvaluateOptions, console: Console | None = None) -> dict[s
     """
     check_output(options.output)
     check_output(options.sheet)
+    if options.sheet is not None and options.sheet.suffix.lower() != ".png":
+        raise InputError(f"cannot write the sheet {options.sheet}: the ending must be .png")
     console = console or Console(stderr=True)
     pipeline = load(options.weights)
     model = pipeline.model
