@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Protocol, runtime_checkable
@@ -61,14 +61,15 @@ class ObjectSteps:
             PromptError: the prompt is empty, too long, or holds no word that the model knows.
         """
         sizes = parse_box(box)
-        conditioned = self.model.condition([check_prompt(prompt)], None if sizes is None else sizes[None])
+        asked, remarks = self.model.closer(check_prompt(prompt), sampling.seed)
+        conditioned = self.model.condition([asked], None if sizes is None else sizes[None])
         request = Request(
             prompt=conditioned.prompts[0],
             num_tokens=self.num_tokens,
             sampling=sampling,
             forced=torch.from_numpy(self.model.forced(sizes)),
         )
-        return request, conditioned.notes[0] + box_notes(self.model, sizes)
+        return request, remarks + conditioned.notes[0] + box_notes(self.model, sizes)
 
     @staticmethod
     def candidate(request: Request, number: int) -> Request:
@@ -143,6 +144,8 @@ def _parts(value: object, name: str, depth: int) -> Iterator[tuple[str, torch.Te
     elif isinstance(value, dict | list | tuple) and all(isinstance(part, str | int | float) for part in value):
         # Of a vocabulary the entries in their order; what else values may be has no text that stays the same.
         yield name, repr([*value]).encode()
+    elif isinstance(value, Mapping) and all(isinstance(part, tuple) for part in value.values()):
+        yield name, repr(dict(value)).encode()
     elif depth and type(value).__module__.startswith("helicube"):
         for key, part in getattr(value, "__dict__", {}).items():
             yield from _parts(part, f"{name}.{key}", depth - 1)

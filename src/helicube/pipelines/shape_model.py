@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +21,7 @@ from helicube.models.cube.checkpoint import CubeWeights, load_cube
 from helicube.models.cube.decoder import CubeDecoder
 from helicube.models.cube.default import MODEL_FILE, DefaultWeights, load_default
 from helicube.models.cube.format_effects import format_note
+from helicube.models.cube.kinds import KINDS, NO_KINDS, closer
 from helicube.models.cube.lattice_code import Shape
 from helicube.models.cube.quick_field import QuickField, point_field
 from helicube.models.cube.text import TextEncoder
@@ -52,6 +53,10 @@ class ShapeModel(Protocol):
     plan: IdPlan
     cache_spec: CacheSpec
 
+    def closer(self, prompt: str, seed: int) -> tuple[str, tuple[str, ...]]:
+        """The prompt as this model is asked, and notes for the user where that is not as it was typed."""
+        ...
+
     def condition(self, prompts: Sequence[str], boxes: NDArray[np.float32] | None) -> Conditioned:
         """Conditioning of each prompt; boxes: (B, 3) sizes, longest 1, zero where none is asked for."""
         ...
@@ -75,12 +80,24 @@ class DefaultModel:
     uncond: Tensor | None = None
 
     def __init__(
-        self, weights: DefaultWeights, text: TextEncoder, name: str = "default", remarks: tuple[str, ...] = ()
+        self,
+        weights: DefaultWeights,
+        text: TextEncoder,
+        name: str = "default",
+        remarks: tuple[str, ...] = (),
+        *,
+        kinds: Mapping[str, tuple[str, ...]] = NO_KINDS,
     ) -> None:
+        # Kinds of what collective nouns name; to a model that was trained on other objects, such nouns may say enough.
+        self.kinds = kinds
         self.name, self.decoder, self.code, self.text = name, weights.decoder, weights.code, text
         self.num_text, self.remarks = weights.config.num_text, remarks
         self.plan = IdPlan(ranges=weights.code.ranges)
         self.cache_spec = self.decoder.cache_spec(self.num_text, self.plan.num_steps)
+
+    def closer(self, prompt: str, seed: int) -> tuple[str, tuple[str, ...]]:
+        worded, kind = closer(prompt, seed, self.kinds)
+        return worded, () if kind is None else (f"{prompt!r} may be many things; with seed {seed} it is: {kind}",)
 
     def condition(self, prompts: Sequence[str], boxes: NDArray[np.float32] | None) -> Conditioned:
         states = self.text.encode([*prompts, ""]).padded(self.num_text)
@@ -122,6 +139,9 @@ class CubeModel:
         num_steps = weights.tokenizer.config.num_latents
         self.plan = IdPlan(ranges=((0, config.shape_model_vocab_size),) * num_steps)
         self.cache_spec = self.decoder.cache_spec(text.max_states, num_steps)
+
+    def closer(self, prompt: str, seed: int) -> tuple[str, tuple[str, ...]]:  # noqa: ARG002 - its text encoder knows
+        return prompt, ()
 
     def condition(self, prompts: Sequence[str], boxes: NDArray[np.float32] | None) -> Conditioned:
         states = self.text.encode([*prompts, ""]).padded(self.text.max_states)
@@ -193,7 +213,8 @@ def load_model(
         default.decoder.to(device)
         note = format_note(folder, default.form if form == "auto" else form)
         name = BUNDLED if bundled else folder.name
-        return DefaultModel(default, text, name, remarks=() if note is None else (note,))
+        kinds = KINDS if bundled else NO_KINDS
+        return DefaultModel(default, text, name, remarks=() if note is None else (note,), kinds=kinds)
     from helicube.models.cube.text_clip import ClipTextEncoder
 
     dtype = torch.float32 if form == "float32" else torch.bfloat16

@@ -79,6 +79,15 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Worded:
+    """A prompt as it was typed, as the model is asked, and what to tell of the difference."""
+
+    prompt: str
+    asked: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
     """One object with its mesh."""
 
@@ -188,13 +197,20 @@ class TextToShape:
             PromptError: a prompt is empty, too long, or holds no word that the model knows.
         """
         check_candidates(best_of)
+        # Once for all candidates of an object: they are to be of one kind.
+        worded = [self._worded(prompt, one.seed) for prompt, one in zip(prompts, sampling, strict=True)]
         if best_of == 1 or all(one.temperature == 0 for one in sampling):
-            return self._decode(prompts, sampling, box, on_step)
+            return self._decode(worded, sampling, box, on_step)
         drawn = [replace(one, seed=candidate_seed(one.seed, k)) for one in sampling for k in range(best_of)]
-        decoded = self._decode([prompt for prompt in prompts for _ in range(best_of)], drawn, box, on_step)
+        decoded = self._decode([one for one in worded for _ in range(best_of)], drawn, box, on_step)
         return [
             self._chosen(decoded[k * best_of : (k + 1) * best_of], config.seed) for k, config in enumerate(sampling)
         ]
+
+    def _worded(self, prompt: str, seed: int) -> _Worded:
+        prompt = check_prompt(prompt)
+        asked, notes = self.model.closer(prompt, seed)
+        return _Worded(prompt=prompt, asked=asked, notes=notes)
 
     def _chosen(self, candidates: Sequence[Decoded], seed: int) -> Decoded:
         """The best of an object's candidates, under the seed that was asked for."""
@@ -216,15 +232,15 @@ class TextToShape:
 
     def _decode(
         self,
-        prompts: Sequence[str],
+        worded: Sequence[_Worded],
         sampling: Sequence[SamplingConfig],
         box: Sequence[float] | None,
         on_step: Progress | None,
     ) -> list[Decoded]:
         started = time.perf_counter()
-        prompts = [check_prompt(prompt) for prompt in prompts]
         sizes = parse_box(box)
-        conditioned = self.model.condition(prompts, None if sizes is None else np.tile(sizes, (len(prompts), 1)))
+        asked = [one.asked for one in worded]
+        conditioned = self.model.condition(asked, None if sizes is None else np.tile(sizes, (len(asked), 1)))
         text_s = time.perf_counter() - started
         forced = torch.from_numpy(self.model.forced(sizes))
         requests = [
@@ -245,8 +261,10 @@ class TextToShape:
             "read_bytes_per_s": self._step_bytes(num_slots, guided) / batch.tpot_s,
         }
         return [
-            Decoded(prompt=prompt, seed=config.seed, ids=result.ids.numpy(), notes=notes + remarks, **common)
-            for prompt, config, result, notes in zip(prompts, sampling, batch.results, conditioned.notes, strict=True)
+            Decoded(
+                prompt=one.prompt, seed=config.seed, ids=result.ids.numpy(), notes=one.notes + notes + remarks, **common
+            )
+            for one, config, result, notes in zip(worded, sampling, batch.results, conditioned.notes, strict=True)
         ]
 
     def build(self, decoded: Decoded, options: MeshOptions | None = None) -> Generated:
