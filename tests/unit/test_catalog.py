@@ -124,3 +124,12 @@ def test_the_command_tells_it_in_one_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["train", "prepare", "--data", str(tmp_path), "--out", str(tmp_path / "items")])
     assert isinstance(done.exception, InputError)
     assert not list((tmp_path / "items").glob("*"))
+
+
+def test_objects_without_volume_are_named(tmp_path: Path) -> None:
+    one_face = {"face_offset": np.array([0, 1, 5]), "face_color": np.full((5, 3), 90, np.uint8)}
+    read(tmp_path, faces=np.concatenate([FACES[:1], FACES]), **one_face)
+    arguments = ["train", "prepare", "--data", str(tmp_path), "--out", str(tmp_path / "items"), "--procedural", "0"]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 0, done.output
+    assert "note: 1 objects enclose no volume (they are open or flat) and are left out: mine-1" in done.output

@@ -55,7 +55,9 @@ def test_kernels_asked_for_by_name() -> None:
     here = Facts(device="cpu", has_native=True)
     assert choose("int8", here, "plain").implementation == "torch"
     assert choose("int8", here, "native").implementation == "native"
-    with pytest.raises(DeviceError, match=r"triton kernels cannot run on cpu .*; choose auto or plain"):
+    with pytest.raises(
+        DeviceError, match=r"triton kernels cannot run on cpu \(they are for GPUs\); choose auto or plain"
+    ):
         choose("int8", here, "triton")
     with pytest.raises(DeviceError, match=r"native kernels cannot run on cpu \(.*could not be compiled"):
         choose("int8", Facts(device="cpu"), "native")

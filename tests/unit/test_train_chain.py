@@ -124,6 +124,7 @@ def test_the_bundle_takes_the_text_table_of_its_decoder_along(runs: Path, items:
     )
     with pytest.raises(InputError, match="text is"):
         train_decoder(items, tokenizer, loop(runs / "decoder", steps=13, optimizer="muon"), DECODER, rows, text=table)
+    (tmp_path / "model" / "model.safetensors").unlink()
     with pytest.raises(InputError, match="holds another text table"):
         bundle(tokenizer, runs / "decoder", tmp_path / "model")
     (own / "text" / "vocab.txt").write_text("red\nchair\nb\n")
@@ -195,11 +196,11 @@ def test_a_model_can_be_trained_on(runs: Path, items: Path, tmp_path: Path) -> N
         out = tmp_path / f"tuned-{name}"
         # A step without a learning rate to speak of: what it began with is what it ends with.
         tune_decoder(items, tmp_path / name, loop(out, steps=1, lr=1e-9), DecoderTaskConfig(batch=2))
-        (tmp_path / f"new-{name}").mkdir()
-        stale = tmp_path / f"new-{name}" / "formats.json"
-        stale.write_text("{}")
-        rebundle(tmp_path / name, out, tmp_path / f"new-{name}")
-        assert not stale.exists(), "it was of the model before"
+        written = rebundle(tmp_path / name, out, tmp_path / f"new-{name}")
+        whole = written.read_bytes()
+        with pytest.raises(InputError, match="exists; name another --out"):
+            rebundle(tmp_path / name, out, tmp_path / f"new-{name}")
+        assert written.read_bytes() == whole
         after = load_default(tmp_path / f"new-{name}")
         assert after.config.num_text == 16, "that of the model"
         for key, tensor in after.decoder.state_dict().items():

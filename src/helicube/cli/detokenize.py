@@ -11,7 +11,7 @@ __all__ = ["command"]
 
 @click.command("detokenize")
 @click.argument("ids", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: a GLB beside the ids.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: IDS-decoded.glb, beside the ids.")
 @click.option("--cells", default=128, show_default=True, help="Resolution along the longest side.")
 @click.option("--max-triangles", default=20_000, show_default=True, help="Never more than this.")
 @click.option("--weights", help="Folder of the model that made the ids.")
@@ -26,7 +26,8 @@ def command(
     from helicube.pipelines.tokenize import detokenize, read_ids
 
     options = MeshOptions(cells=cells, max_triangles=max_triangles)
-    path = output or ids.with_suffix(".glb")
+    # Not the ids' name alone: the mesh that they are of may have it.
+    path = output or ids.with_name(f"{ids.stem}-decoded.glb")
     check_target(path)
     row = read_ids(ids)
     model = load_model(weights, version=version)

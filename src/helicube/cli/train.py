@@ -69,7 +69,10 @@ def prepare(*, data: Path, out: Path, procedural: int, workers: int) -> None:
     """Sample occupancy and coloured surface points of all objects, once."""
     from helicube.train.items import prepare_items
 
-    prepare_items(data, out, num_procedural=procedural, workers=workers)
+    left = prepare_items(data, out, num_procedural=procedural, workers=workers)
+    if left:
+        named = ", ".join(left[:5]) + (", …" if len(left) > 5 else "")
+        click.echo(f"note: {len(left)} objects enclose no volume (they are open or flat) and are left out: {named}")
 
 
 @command.command("text")

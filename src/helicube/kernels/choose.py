@@ -57,7 +57,8 @@ def choose(weights: str, facts: Facts, wanted: str = "auto") -> Choice:
         return Choice(implementation="torch", reason="asked for")
     choice = _fastest(weights, facts)
     if wanted not in {"auto", choice.implementation}:
-        raise DeviceError(f"{wanted} kernels cannot run on {_told(facts)} ({choice.reason}); choose auto or plain")
+        why = "they are for GPUs" if wanted == "triton" and facts.device == "cpu" else choice.reason
+        raise DeviceError(f"{wanted} kernels cannot run on {_told(facts)} ({why}); choose auto or plain")
     return choice
 
 

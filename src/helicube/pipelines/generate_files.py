@@ -233,7 +233,7 @@ def summary(generated: Generated, written_s: float) -> str:
     speed = (
         f"TPOT {one.tpot_s * 1e3:.2f} ms, {one.batch / one.tpot_s:.0f} tokens/s, {one.read_bytes_per_s / 1e9:.1f} GB/s"
     )
-    choice = f"choice of {one.best_of} {t.choice_s * 1e3:.0f} ms, " if one.best_of > 1 else ""
+    choice = f"choice among {one.best_of} candidates {t.choice_s * 1e3:.0f} ms, " if one.best_of > 1 else ""
     return (
         f"{generated.mesh.num_faces} triangles, seed {one.seed}, {total_s:.2f} s: "
         f"text {t.text_s * 1e3:.0f} ms, tokens {one.own_tokens_s * 1e3:.0f} ms ({speed}), {choice}"

@@ -6,10 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from helicube.errors import CheckpointError
+from helicube.errors import CheckpointError, InputError
 from helicube.models.cube.decoder import CubeDecoder, DecoderConfig
-from helicube.models.cube.default import DefaultConfig, DefaultWeights, load_default, save_default
-from helicube.models.cube.format_effects import FORMATS_FILE
+from helicube.models.cube.default import MODEL_FILE, DefaultConfig, DefaultWeights, load_default, save_default
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.text_static import BUNDLED_TEXT_WEIGHTS, table_of
 from helicube.train import decoder_task
@@ -24,7 +23,7 @@ def bundle(tokenizer: TokenizerRuns, decoder_run: Path, out: Path) -> Path:
     """Write the averaged weights of three runs as one model file, and the decoder's text table beside it; its path.
 
     Raises:
-        InputError: a run is missing, or `out` holds another text table.
+        InputError: a run is missing, or `out` holds a model or another text table.
         CheckpointError: a run is damaged or of another kind, the decoder was trained on another tokenizer, or the text
             table it was trained with is gone.
     """
@@ -45,7 +44,7 @@ def rebundle(model: Path, decoder_run: Path, out: Path) -> Path:
     """Write a whole model again with the averaged decoder of a run in place of its own; the path of its file.
 
     Raises:
-        InputError: the run is missing, or `out` holds another text table.
+        InputError: the run is missing, or `out` holds a model or another text table.
         CheckpointError: the model or the run is damaged or of another kind, or the run was trained on another tokenizer
             or text table than the model's.
     """
@@ -90,12 +89,15 @@ def _check_basis(run: Path, said: dict[str, Any], code: LatticeCode, table: str 
 
 
 def _save(weights: DefaultWeights, table: Path, out: Path) -> Path:
-    """Write a model and its text table; the path of its file."""
+    """Write a model and its text table; the path of its file.
+
+    Raises:
+        InputError: there is a model already.
+    """
+    if (out / MODEL_FILE).exists():
+        raise InputError(f"{out / MODEL_FILE} exists; name another --out, so that no model is overwritten")
     _put_table(table, out)
-    path = save_default(weights, out)
-    # What a model that stood there loses in each format says nothing of this one.
-    (out / FORMATS_FILE).unlink(missing_ok=True)
-    return path
+    return save_default(weights, out)
 
 
 def _put_table(table: Path, out: Path) -> None:

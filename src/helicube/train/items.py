@@ -26,18 +26,22 @@ UNSEEN_SHARE = 40
 TRAINING = ("train", "parts", "procedural")
 
 
-def prepare_items(data: Path, out: Path, *, num_procedural: int, workers: int, seed: int = 0) -> None:
+def prepare_items(data: Path, out: Path, *, num_procedural: int, workers: int, seed: int = 0) -> list[str]:
     """Sample the catalogue, its parts and procedural objects into `out`; what is there already is kept.
+
+    Returns the ids of objects of the catalogue that enclose no volume, and are left out.
 
     Args:
         data: folder with `objects.npz` and `catalog.jsonl`.
     """
     catalog = list(load_catalog(data))
     train = [item for item in catalog if item.split == "train"]
-    prepare_shards([item for item in catalog if item.split == "test"], out, name="test", workers=workers)
-    prepare_shards(train, out, name="train", workers=workers)
+    test = [item for item in catalog if item.split == "test"]
+    left = prepare_shards(test, out, name="test", workers=workers)
+    left += prepare_shards(train, out, name="train", workers=workers)
     prepare_shards(list(_parts(train)), out, name="parts", workers=workers)
     prepare_shards(list(generate_many(num_procedural, seed)), out, name="procedural", workers=workers)
+    return left
 
 
 def _parts(items: list[TrainingObject]) -> Iterator[TrainingObject]:

@@ -248,7 +248,7 @@ def _advance_all(run: Run, stop: Stop, show: Callable[[str], None]) -> None:
         is_due = time.monotonic() - saved > config.save_every_s
         run.advance(save_first=is_due)
         saved = time.monotonic() if is_due else saved
-        if run.step % 10 == 0:
+        if run.step % 10 == 0 or run.step == config.steps:
             show(f"loss {run.recent['loss']:.4f}")
         if run.step % config.eval_every == 0 or run.step == config.steps:
             found = run.task.evaluate(run.average)

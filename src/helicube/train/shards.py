@@ -72,8 +72,10 @@ class ItemSet:
         return len(self.infos)
 
 
-def prepare_shards(objects: Iterable[TrainingObject], out: Path, *, name: str, workers: int = 2) -> None:
+def prepare_shards(objects: Iterable[TrainingObject], out: Path, *, name: str, workers: int = 2) -> list[str]:
     """Sample all objects into `out/NAME-*.npz`; shards that are there already are kept.
+
+    Returns the ids of those that enclose no volume, and are left out.
 
     Args:
         objects: in a fixed order, since a shard is named by its place in it.
@@ -104,6 +106,13 @@ def prepare_shards(objects: Iterable[TrainingObject], out: Path, *, name: str, w
         finally:
             # After an error the rest would only fail as well, one by one.
             pool.shutdown(wait=False, cancel_futures=True)
+    return [name for path, objects, _ in shards for name in _left_out(path, objects)]
+
+
+def _left_out(path: Path, objects: Sequence[TrainingObject]) -> list[str]:
+    with _opened(path) as shard:
+        sampled = {info.id for info in parse_infos(str(shard["infos"]))}
+    return [source.id for source in objects if source.id not in sampled]
 
 
 def _digest(objects: Sequence[TrainingObject]) -> str:

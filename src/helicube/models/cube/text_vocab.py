@@ -94,7 +94,12 @@ class Vocabulary:
         return TokenizedPrompt(rows=tuple(rows), emphasis=emphasis, ignored=tuple(ignored), pieces=tuple(pieces))
 
     def closest_word(self, word: str) -> str | None:
-        """The whole word that is spelt most alike, if any is close: a remedy for typing errors."""
+        """The whole word that is spelt most alike, if any is close: a remedy for typing errors.
+
+        Of three letters ("sci-fi"), too many words are close to mean anything.
+        """
+        if len(word) < 4:
+            return None
         import difflib  # 10 ms that only a note on an unknown word needs
 
         same_start = [e for e in self._row if e[0] == word[0] and abs(len(e) - len(word)) <= 2]
