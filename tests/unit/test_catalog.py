@@ -82,7 +82,10 @@ def test_a_vertex_that_no_face_uses_does_not_shrink_the_object(tmp_path: Path) -
         ({"vertex_offset": np.array([0, 8])}, "different numbers of objects"),
         ({"face_offset": np.array([0, 0, 8])}, "line 1: object 'mine-1' has no faces"),
         ({"faces": np.concatenate([FACES, FACES + 1])}, "line 2: faces of 'mine-2' name vertices 1 to 4 and it has 4"),
-        ({"vertices": np.full((8, 3), np.nan)}, "line 1: object 'mine-1' has no finite size"),
+        ({"vertices": np.full((8, 3), np.nan)}, "line 1: object 'mine-1' has the size nan"),
+        ({"vertices": np.concatenate([CORNERS, CORNERS]) * 4e307}, r"line 1: object 'mine-1' has the size 1\.6e\+308"),
+        ({"vertices": np.concatenate([CORNERS, CORNERS]) * 1e-310}, "line 1: object 'mine-1' has the size 4e-310"),
+        ({"faces": np.array(3)}, r"faces is int64 \(\)"),
         ({"face_part": np.ones(8, np.uint8)}, "line 1: face_part of 'mine-1' goes to 1, and parts has 1"),
     ],
 )
@@ -102,6 +105,11 @@ def test_arrays_that_do_not_fit_are_named(tmp_path: Path, changed: dict[str, Any
         ({**LINES[1], "class": 3}, "class is 3; it must be a text"),
         ({**LINES[1], "split": "dev"}, "split is 'dev'; it must be train or test"),
         ({**LINES[1], "parts": ["lid"]}, "parts are"),
+        ({**LINES[1], "parts": [{"name": "1"}]}, "names having letters"),
+        ({**LINES[1], "id": "proc-1"}, "mark what is made by code"),
+        ({**LINES[1], "id": "chair#2"}, "mark what is made by code"),
+        ({**LINES[1], "id": "\ud800"}, "half of a character"),
+        ("[" * 100_000, "line 2 is no JSON"),
         ({**LINES[1], "id": "mine-1"}, "'mine-1' stands on an earlier line too"),
     ],
 )
@@ -113,9 +121,21 @@ def test_lines_that_do_not_fit_are_named(tmp_path: Path, line: Any, told: str) -
 def test_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has 1 lines and .* 2 objects"):
         read(tmp_path, lines=LINES[:1])
-    (tmp_path / "objects.npz").write_bytes(b"PK\x03\x04 cut")
-    with pytest.raises(InputError, match=r"objects\.npz is damaged"):
-        list(load_catalog(tmp_path))
+    whole = (tmp_path / "objects.npz").read_bytes()
+    np.save(tmp_path / "plain.npy", np.zeros(3))
+    garbled = whole[:60] + bytes(len(whole) - 120) + whole[-60:]
+    for damaged in (b"", b"PK\x03\x04 cut", whole[: len(whole) // 2], garbled, (tmp_path / "plain.npy").read_bytes()):
+        (tmp_path / "objects.npz").write_bytes(damaged)
+        with pytest.raises(InputError, match=r"objects\.npz is damaged"):
+            list(load_catalog(tmp_path))
+
+
+def test_lines_may_be_written_as_editors_do(tmp_path: Path) -> None:
+    read(tmp_path)
+    line = json.dumps({**LINES[0], "captions": ["a\u2028wedge"]}, ensure_ascii=False)
+    text = f"\ufeff{line}\r\n{json.dumps(LINES[1])}\r\n\r\n"
+    (tmp_path / "catalog.jsonl").write_bytes(text.encode())
+    assert [one.id for one in load_catalog(tmp_path)] == ["mine-1", "mine-2"]
 
 
 def test_the_command_tells_it_in_one_line(tmp_path: Path) -> None:
@@ -127,7 +147,7 @@ def test_the_command_tells_it_in_one_line(tmp_path: Path) -> None:
 
 
 def test_objects_without_volume_are_named(tmp_path: Path) -> None:
-    one_face = {"face_offset": np.array([0, 1, 5]), "face_color": np.full((5, 3), 90, np.uint8)}
+    one_face: dict[str, Any] = {"face_offset": np.array([0, 1, 5]), "face_color": np.full((5, 3), 90, np.uint8)}
     read(tmp_path, faces=np.concatenate([FACES[:1], FACES]), **one_face)
     arguments = ["train", "prepare", "--data", str(tmp_path), "--out", str(tmp_path / "items"), "--procedural", "0"]
     done = CliRunner().invoke(cli, arguments)

@@ -191,6 +191,8 @@ def test_split_by_color_keeps_each_face_in_its_colour() -> None:
         ("huge.obj", b"v 1e300 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "beyond float32"),
         ("point.obj", b"v 1 1 1\nv 1 1 1\nv 1 1 1\nf 1 2 3\n", "no size"),
         ("index.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 9\n", "not a readable OBJ|name vertex"),
+        ("zero.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 0\n", "a face names vertex 0, and OBJ files count from 1"),
+        ("first.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 0/1 2/1 3/1", "a face names vertex 0"),
         ("binary.obj", bytes(range(256)) * 4, "OBJ|no triangles"),
     ],
 )

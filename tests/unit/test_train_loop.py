@@ -196,10 +196,23 @@ def test_a_full_disk_is_one_clear_line_and_the_last_state_stays(
         raise error
 
     monkeypatch.setattr("helicube.train.loop.torch.save", save)
-    with pytest.raises(InputError, match=r"cannot write .*state\.pt \((No space left|enforce fail).*free some space"):
+    with pytest.raises(
+        InputError, match=r"cannot write .*state\.pt \((No space left|most likely the disk is full).*free some space"
+    ):
         train(Line(), config(tmp_path, steps=4))
     assert (tmp_path / "state.pt").read_bytes() == before
     assert not list(tmp_path.glob("*partial*"))
+
+
+def test_steps_outlive_metrics_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").mkdir()
+    with pytest.raises(InputError, match=r"cannot write .*metrics\.jsonl and its picture \(.*free some space"):
+        train(Line(), config(tmp_path, steps=20))
+    assert read_state(tmp_path / "state.pt")["step"] == 20
+    (tmp_path / "metrics.jsonl").rmdir()
+    (tmp_path / "metrics.jsonl").write_bytes(b"\xff\xfe\n")
+    train(Line(), config(tmp_path, steps=40))
+    assert [row["step"] for row in rows_of(tmp_path)] == [40]
 
 
 def test_what_draws_the_curves_is_missed_before_the_first_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,3 +149,43 @@ def test_after_an_error_the_other_shards_are_not_tried(tmp_path: Path) -> None:
     with pytest.raises(IndexError):
         prepare_shards([broken, *(box(f"box-{i}") for i in range(1, 80))], tmp_path, name="train", workers=1)
     assert len(list(tmp_path.glob("train-*"))) < 30
+
+
+def test_arrays_of_a_shard_that_disagree_are_told(tmp_path: Path) -> None:
+    prepare_shards([box("a"), box("b")], tmp_path, name="train", workers=1)
+    path = tmp_path / "train-0000.npz"
+    with np.load(path) as shard:
+        arrays = {key: shard[key] for key in shard.files}
+    np.savez_compressed(path, **{**arrays, "points": arrays["points"][:1]})
+    with pytest.raises(InputError, match=r"train-0000\.npz is damaged \(its arrays are not of 2 items\)"):
+        load_shards(tmp_path)
+
+
+def test_workers_do_not_outlive_whoever_started_them() -> None:
+    """Also where that was killed: workers wait for work on a pipe that each of them keeps open."""
+    code = (
+        "import os, time\n"
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "from helicube.train.worker_life import live_with_parent\n"
+        "with ProcessPoolExecutor(2, initializer=live_with_parent) as pool:\n"
+        "    print(*pool.map(worker, range(2)), flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    worker = "def worker(_):\n    import os, time\n    time.sleep(0.5)\n    return os.getpid()\n"
+    process = subprocess.Popen([sys.executable, "-c", worker + code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    workers = [int(word) for word in process.stdout.readline().split()]
+    assert len(set(workers)) == 2
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 60
+    while any(is_running(worker) for worker in workers):
+        assert time.monotonic() < until, "workers are left"
+        time.sleep(0.1)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,6 +39,10 @@ PARSER_FAULTS = (
 PICTURE_FAULTS = (EOFError, LookupError, OSError, SyntaxError, ValueError, struct.error)
 
 
+# A line of an OBJ file that gives a face the vertex 0.
+VERTEX_0 = re.compile(rb"(?m)^f[ \t](?:[^\n]*[ \t])?0(?=[/ \t\r\n]|$)")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedMesh:
     """All triangles of a file, in its own units and axes, the scene's transforms applied; no vertex is unused."""
@@ -66,6 +71,9 @@ def load_mesh(path: str | Path) -> LoadedMesh:
     """
     path = Path(path)
     kind = checked_kind(path)
+    # The parser takes it for the last vertex.
+    if kind == "obj" and VERTEX_0.search(path.read_bytes()):
+        raise MeshFileError(f"{path}: a face names vertex 0, and OBJ files count from 1; export it again")
     parts = read_parts(path, kind)
     # Colours of glTF are light intensities; those of the other formats are sRGB.
     linear = kind in {"glb", "gltf"}

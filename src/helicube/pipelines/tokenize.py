@@ -159,7 +159,7 @@ def read_ids(path: Path) -> ShapeIds:
         model, encoder = raw.get("model"), raw.get("encoder")
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); make one with `helicube tokenize`") from None
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise InputError(
             f"{path} is no file of ids; make one with `helicube tokenize MESH -o {path.with_suffix('.json')}`"
         ) from None

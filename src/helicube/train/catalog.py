@@ -17,6 +17,7 @@ or "test"; train), `parts` (a list of {"name": …}; one) and `color_source` (ca
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helicube.errors import InputError
-from helicube.train.objects import TrainingObject
+from helicube.train.objects import PROCEDURAL, TrainingObject
 
 __all__ = ["load_catalog"]
 
@@ -67,14 +68,13 @@ def _read_arrays(path: Path) -> Arrays:
     try:
         with np.load(path) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except (ValueError, EOFError, KeyError, BadZipFile) as error:
-        raise InputError(f"{path} is damaged or no .npz of plain arrays ({error}); write it again") from None
+    except (ValueError, AttributeError, TypeError, EOFError, KeyError, BadZipFile, zlib.error):
+        raise InputError(f"{path} is damaged, or no .npz of plain arrays; write it again with numpy.savez") from None
     if missing := [name for name in NEEDED if name not in arrays]:
         raise InputError(f"{path} has no {', '.join(missing)}; helicube.train.catalog says what it holds")
-    arrays.setdefault("face_part", np.zeros(len(arrays["faces"]), np.uint8))
     kinds = {"vertices": "fu", "face_part": "iu"} | dict.fromkeys(("vertex_offset", "face_offset", "faces"), "iu")
     shapes = {"vertices": 3, "faces": 3, "face_color": 3}
-    for name in (*NEEDED, "face_part"):
+    for name in (*NEEDED, *(["face_part"] if "face_part" in arrays else [])):
         array, columns = arrays[name], shapes.get(name)
         wrong = array.shape[1:] != (() if columns is None else (columns,)) or array.dtype.kind not in kinds.get(
             name, "u"
@@ -85,6 +85,7 @@ def _read_arrays(path: Path) -> Arrays:
             )
     if arrays["vertices"].dtype.kind == "u" and arrays["vertices"].dtype != np.uint16:
         raise InputError(f"{path}: vertices are {arrays['vertices'].dtype}; give floats, or uint16 over the span ±1")
+    arrays.setdefault("face_part", np.zeros(len(arrays["faces"]), np.uint8))
     _check_offsets(arrays, path)
     return arrays
 
@@ -107,16 +108,20 @@ def _check_offsets(arrays: Arrays, path: Path) -> None:
 
 def _read_lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines: a caption may hold a separator of other alphabets.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from None
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines
 
 
 def _info(line: str, where: str) -> dict[str, Any]:
     """What a line says, completed."""
     try:
         info = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{where} is no JSON ({error}); write one JSON object a line") from None
     if not isinstance(info, dict):
         raise InputError(f"{where} is no JSON object; write one a line, with id, class and captions")
@@ -124,15 +129,27 @@ def _info(line: str, where: str) -> dict[str, Any]:
     for name in ("id", "class", "subclass", "split", "color_source"):
         if not isinstance(whole.get(name), str) or not whole[name].strip():
             raise InputError(f"{where}: {name} is {whole.get(name)!r}; it must be a text")
+    _check_id(whole["id"], where)
     if whole["split"] not in {"train", "test"}:
         raise InputError(f"{where}: split is {whole['split']!r}; it must be train or test")
     captions = whole.get("captions")
     if not isinstance(captions, list) or not captions or not all(isinstance(c, str) and c.strip() for c in captions):
         raise InputError(f"{where}: captions are {captions!r}; they must be a list of one or more texts")
     parts = whole["parts"] if whole["parts"] is not None else [{"name": whole["class"]}]
-    if not isinstance(parts, list) or not all(isinstance(p, dict) and isinstance(p.get("name"), str) for p in parts):
-        raise InputError(f'{where}: parts are {parts!r}; they must be a list of {{"name": …}}')
+    if not isinstance(parts, list) or not all(isinstance(p, dict) and _is_name(p.get("name")) for p in parts):
+        raise InputError(f'{where}: parts are {parts!r}; they must be a list of {{"name": …}}, names having letters')
     return whole | {"parts": parts}
+
+
+def _check_id(name: str, where: str) -> None:
+    if name.startswith(PROCEDURAL) or "#" in name:
+        raise InputError(f"{where}: id is {name!r}; {PROCEDURAL!r} and '#' mark what is made by code: choose another")
+    if any("\ud800" <= char <= "\udfff" for char in name):
+        raise InputError(f"{where}: id is {name!r}, which holds half of a character; choose another")
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and any(char.isalpha() for char in name)
 
 
 def _object(arrays: Arrays, i: int, info: Mapping[str, Any], where: str) -> TrainingObject:
@@ -173,9 +190,10 @@ def _placed(vertices: NDArray[Any], faces: NDArray[np.int64], what: str) -> NDAr
     used[faces] = True
     corners = vertices[used].astype(np.float64)
     low, high = corners.min(axis=0), corners.max(axis=0)
-    side = float((high - low).max())
-    if not (np.isfinite(corners).all() and side > 0):
-        raise InputError(f"{what} has no finite size; give finite vertices that are not all one point")
+    with np.errstate(over="ignore", invalid="ignore"):
+        side = float((high - low).max())
+    if not 1e-30 < side < 1e30:
+        raise InputError(f"{what} has the size {side:g}; give finite vertices that are not all one point")
     placed = np.zeros((len(vertices), 3), np.float32)
     placed[used] = (corners - (low + high) / 2) * (2 * HALF / side)
     return placed

@@ -180,7 +180,7 @@ class Run:
         except (OSError, RuntimeError) as error:
             # What torch.save raises when a disk is full depends on when it notices.
             partial.unlink(missing_ok=True)
-            reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:100]
+            reason = getattr(error, "strerror", None) or "most likely the disk is full"
             raise InputError(
                 f"cannot write {self.config.out / STATE_FILE} ({reason}); free some space or mend the folder, and give "
                 "the same command again: it goes on from the last state that was saved"
@@ -252,6 +252,11 @@ def _advance_all(run: Run, stop: Stop, show: Callable[[str], None]) -> None:
             show(f"loss {run.recent['loss']:.4f}")
         if run.step % config.eval_every == 0 or run.step == config.steps:
             found = run.task.evaluate(run.average)
-            add_row(config.out, {"step": run.step, "seconds": round(run.seconds, 1), **run.recent, **found})
+            try:
+                add_row(config.out, {"step": run.step, "seconds": round(run.seconds, 1), **run.recent, **found})
+            except InputError:
+                # The steps are worth more than their curve.
+                run.save()
+                raise
     if run.step > run.saved_step:
         run.save()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from helicube.errors import InputError
 from helicube.geometry.files import whole_file
 from helicube.train.plots import plot_metrics
 
@@ -15,10 +16,20 @@ LOG_FILE = "metrics.jsonl"
 
 
 def add_row(folder: Path, row: dict[str, Any]) -> None:
-    """Append a row and draw the plot anew."""
-    with (folder / LOG_FILE).open("a", encoding="utf-8") as log:
-        log.write(json.dumps(row) + "\n")
-    plot_metrics(folder)
+    """Append a row and draw the plot anew.
+
+    Raises:
+        InputError: one of the two cannot be written.
+    """
+    try:
+        with (folder / LOG_FILE).open("a", encoding="utf-8") as log:
+            log.write(json.dumps(row) + "\n")
+        plot_metrics(folder)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {folder / LOG_FILE} and its picture ({error.strerror}); free some space or mend the folder, "
+            "and give the same command again"
+        ) from None
 
 
 def drop_rows_after(folder: Path, step: int) -> None:
@@ -26,7 +37,8 @@ def drop_rows_after(folder: Path, step: int) -> None:
     log = folder / LOG_FILE
     if not log.is_file():
         return
-    lines = log.read_text(encoding="utf-8").splitlines()
+    # Whatever a power cut left.
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     kept = [line for line in lines if _step_of(line) <= step]
     if kept != lines:
         with whole_file(log) as passing:

@@ -22,6 +22,7 @@ from helicube.errors import InputError
 from helicube.geometry.box_sample import BAND, EXTENT, POINTS, RESOLUTION, BoxSample, sample_in_box
 from helicube.geometry.files import whole_file
 from helicube.train.objects import PROCEDURAL, TrainingObject
+from helicube.train.worker_life import live_with_parent
 
 __all__ = ["ItemInfo", "ItemSet", "load_shards", "parse_infos", "prepare_shards", "shard_paths"]
 
@@ -93,7 +94,7 @@ def prepare_shards(objects: Iterable[TrainingObject], out: Path, *, name: str, w
     ]
     _refuse_stale({path: digest for path, _, digest in shards}, out, name)
     todo = [shard for shard in shards if not shard[0].exists()]
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=live_with_parent) as pool:
         jobs = [pool.submit(_write_shard, objects, path, digest) for path, objects, digest in todo]
         try:
             for job in track(jobs, description=f"sampling {name}"):
@@ -190,7 +191,10 @@ def load_shards(folder: Path, names: Sequence[str] = ("",)) -> ItemSet:
     columns: dict[str, list[NDArray[np.generic]]] = {key: [] for key in ARRAYS}
     for path in paths:
         with _opened(path) as shard:
-            infos += parse_infos(str(shard["infos"]))
+            own = parse_infos(str(shard["infos"]))
+            if any(len(shard[key]) != len(own) for key in ARRAYS):
+                raise ValueError(f"its arrays are not of {len(own)} items")
+            infos += own
             for key in ARRAYS:
                 columns[key].append(shard[key])
     arrays = {key: np.concatenate(columns[key]) for key in ARRAYS}
