@@ -139,7 +139,7 @@ def write_catalog(folder: Path, objects: list[TrainingObject], tests: int) -> Pa
     )
     lines = [
         {
-            "id": f"{o.id}-{i}",
+            "id": f"made/{o.id}-{i}",
             "class": o.class_name,
             "subclass": o.subclass,
             "split": "test" if i < tests else "train",
