@@ -22,6 +22,7 @@ from helicube.parallel.environment import pool_rank as rank_of_environment
 from helicube.parallel.launch import launch
 from helicube.parallel.pool import join_pool, rank_device
 from helicube.specs.layout import HelixLayout
+from processes import alive
 
 RANK = Path(pool_rank.__file__)
 NUM_RANKS = 2
@@ -37,15 +38,6 @@ def start(mode: str, folder: Path, num_ranks: int = NUM_RANKS) -> bytes:
 
 def pids(folder: Path) -> list[int]:
     return [int(p.read_text()) for p in folder.glob("*.pid")]
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    # A zombie waits for its parent; nothing of it runs.
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_ranks_that_behave_end_quietly(tmp_path: Path) -> None:

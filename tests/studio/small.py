@@ -55,9 +55,8 @@ class SmallModel:
         notes = tuple(("'zzz' is not a known word",) if "zzz" in prompt else () for prompt in prompts)
         return Conditioned(prompts=tuple(Conditioning(cond=row, uncond=uncond) for row in cond), notes=notes)
 
-    def closer(self, prompt: str, seed: int) -> tuple[str, tuple[str, ...]]:
-        # "a weapon" is a thing with seed 0, and the thing's mirror image, to this model, with seed 1.
-        return (f"{prompt} {seed % 2}", ("it may be many things",)) if prompt == "a weapon" else (prompt, ())
+    def closer(self, prompt: str, seed: int) -> tuple[str, tuple[str, ...]]:  # noqa: ARG002 - the interface
+        return prompt, ()
 
     def forced(self, box: NDArray[np.float32] | None) -> NDArray[np.int64]:  # noqa: ARG002 - the interface
         return np.full(NUM_IDS, -1, dtype=np.int64)

@@ -86,6 +86,7 @@ def test_a_vertex_that_no_face_uses_does_not_shrink_the_object(tmp_path: Path) -
         ({"vertices": np.concatenate([CORNERS, CORNERS]) * 4e307}, r"line 1: object 'mine-1' has the size 1\.6e\+308"),
         ({"vertices": np.concatenate([CORNERS, CORNERS]) * 1e-310}, "line 1: object 'mine-1' has the size 4e-310"),
         ({"faces": np.array(3)}, r"faces is int64 \(\)"),
+        ({"vertex_offset": np.array(3)}, r"vertex_offset is int64 \(\)"),
         ({"face_part": np.ones(8, np.uint8)}, "line 1: face_part of 'mine-1' goes to 1, and parts has 1"),
     ],
 )

@@ -18,6 +18,7 @@ from helicube.train.items import unseen_mask
 from helicube.train.objects import TrainingObject
 from helicube.train.shards import ItemInfo, load_shards, prepare_shards
 from helicube.train.token_set import kept_tokens, tokenize_items
+from processes import alive
 from train_cases import COLOR, SHAPE
 
 CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], np.float32)
@@ -179,13 +180,6 @@ def test_workers_do_not_outlive_whoever_started_them() -> None:
     process.kill()
     process.wait()
     until = time.monotonic() + 60
-    while any(is_running(worker) for worker in workers):
+    while any(map(alive, workers)):
         assert time.monotonic() < until, "workers are left"
         time.sleep(0.1)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helicube.errors import MeshFileError
+from helicube.geometry.mend import compact
 from helicube.geometry.mesh import Mesh
 from helicube.geometry.paint import face_colors_of, material_of, split_by_color, vertex_colors_of
 
@@ -71,9 +72,8 @@ def load_mesh(path: str | Path) -> LoadedMesh:
     """
     path = Path(path)
     kind = checked_kind(path)
-    # The parser takes it for the last vertex.
-    if kind == "obj" and VERTEX_0.search(path.read_bytes()):
-        raise MeshFileError(f"{path}: a face names vertex 0, and OBJ files count from 1; export it again")
+    if kind == "obj":
+        check_obj(path)
     parts = read_parts(path, kind)
     # Colours of glTF are light intensities; those of the other formats are sRGB.
     linear = kind in {"glb", "gltf"}
@@ -86,14 +86,23 @@ def load_mesh(path: str | Path) -> LoadedMesh:
     colors = [face_colors_of(part.geometry, linear=linear) for part in parts]
     by_vertex = [vertex_colors_of(part.geometry, linear=linear) for part in parts]
     found = [c for c in by_vertex if c is not None]
+    vertex_colors = np.concatenate(found) if len(found) == len(parts) else None
     # A stray point far off would count for the object's size.
-    used, faces = np.unique(faces, return_inverse=True)
+    mesh = compact(Mesh(vertices=vertices, faces=faces.astype(np.int32), vertex_colors=vertex_colors))
     return LoadedMesh(
-        vertices=vertices[used],
-        faces=faces.reshape(-1, 3).astype(np.int32),
+        vertices=mesh.vertices,
+        faces=mesh.faces,
         face_colors=joined_colors(colors, [len(part.geometry.faces) for part in parts]),
-        vertex_colors=np.concatenate(found)[used] if len(found) == len(parts) else None,
+        vertex_colors=mesh.vertex_colors,
     )
+
+
+def check_obj(path: Path) -> None:
+    """Find the vertex 0, which the parser takes for the last one."""
+    with told(path, "obj"):
+        found = VERTEX_0.search(path.read_bytes())
+    if found:
+        raise MeshFileError(f"{path}: a face names vertex 0, and OBJ files count from 1; export it again")
 
 
 def checked_kind(path: Path) -> str:

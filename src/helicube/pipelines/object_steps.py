@@ -17,7 +17,6 @@ from helicube.engine.request import Request
 from helicube.engine.sampling import SamplingConfig
 from helicube.geometry.mesh import Mesh
 from helicube.models.cube.lattice_code import Shape
-from helicube.models.cube.text import check_prompt
 from helicube.pipelines.box import box_notes, parse_box
 from helicube.pipelines.meshing import MeshOptions, build_mesh, find_surface, finish_mesh, with_sizes
 from helicube.pipelines.soundness import candidate_seed
@@ -61,15 +60,15 @@ class ObjectSteps:
             PromptError: the prompt is empty, too long, or holds no word that the model knows.
         """
         sizes = parse_box(box)
-        asked, remarks = self.model.closer(check_prompt(prompt), sampling.seed)
-        conditioned = self.model.condition([asked], None if sizes is None else sizes[None])
+        worded = self.pipeline.worded(prompt, sampling.seed)
+        conditioned = self.model.condition([worded.asked], None if sizes is None else sizes[None])
         request = Request(
             prompt=conditioned.prompts[0],
             num_tokens=self.num_tokens,
             sampling=sampling,
             forced=torch.from_numpy(self.model.forced(sizes)),
         )
-        return request, remarks + conditioned.notes[0] + box_notes(self.model, sizes)
+        return request, worded.notes + conditioned.notes[0] + box_notes(self.model, sizes)
 
     @staticmethod
     def candidate(request: Request, number: int) -> Request:

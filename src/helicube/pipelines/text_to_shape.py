@@ -28,7 +28,7 @@ from helicube.pipelines.shape_model import ShapeModel, load_model
 from helicube.pipelines.soundness import USUAL_CANDIDATES, candidate_seed, check_candidates, solid_share
 from helicube.pipelines.usual_sampling import sampling_of
 
-__all__ = ["Decoded", "Generated", "StageTimes", "TextToShape", "load"]
+__all__ = ["Decoded", "Generated", "StageTimes", "TextToShape", "Worded", "load"]
 
 Progress = Callable[[int, int], None]
 # Share of an object's volume in one piece from which no other candidate is looked at: what is less, clean-up removes.
@@ -79,7 +79,7 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Worded:
+class Worded:
     """A prompt as it was typed, as the model is asked, and what to tell of the difference."""
 
     prompt: str
@@ -198,7 +198,7 @@ class TextToShape:
         """
         check_candidates(best_of)
         # Once for all candidates of an object: they are to be of one kind.
-        worded = [self._worded(prompt, one.seed) for prompt, one in zip(prompts, sampling, strict=True)]
+        worded = [self.worded(prompt, one.seed) for prompt, one in zip(prompts, sampling, strict=True)]
         if best_of == 1 or all(one.temperature == 0 for one in sampling):
             return self._decode(worded, sampling, box, on_step)
         drawn = [replace(one, seed=candidate_seed(one.seed, k)) for one in sampling for k in range(best_of)]
@@ -207,10 +207,15 @@ class TextToShape:
             self._chosen(decoded[k * best_of : (k + 1) * best_of], config.seed) for k, config in enumerate(sampling)
         ]
 
-    def _worded(self, prompt: str, seed: int) -> _Worded:
+    def worded(self, prompt: str, seed: int) -> Worded:
+        """What the model is asked for the prompt of an object with this seed.
+
+        Raises:
+            PromptError: it is no prompt (see `check_prompt`).
+        """
         prompt = check_prompt(prompt)
         asked, notes = self.model.closer(prompt, seed)
-        return _Worded(prompt=prompt, asked=asked, notes=notes)
+        return Worded(prompt=prompt, asked=asked, notes=notes)
 
     def _chosen(self, candidates: Sequence[Decoded], seed: int) -> Decoded:
         """The best of an object's candidates, under the seed that was asked for."""
@@ -232,7 +237,7 @@ class TextToShape:
 
     def _decode(
         self,
-        worded: Sequence[_Worded],
+        worded: Sequence[Worded],
         sampling: Sequence[SamplingConfig],
         box: Sequence[float] | None,
         on_step: Progress | None,

@@ -31,12 +31,7 @@ def bundle(tokenizer: TokenizerRuns, decoder_run: Path, out: Path) -> Path:
     decoder, said = _trained_decoder(decoder_run, code)
     _check_basis(decoder_run, said, code, said.get("text"))
     table = _table_of_run(decoder_run, said.get("text"))
-    config = DefaultConfig(
-        shape=code.shape.config,
-        color=code.paint.config,
-        decoder=decoder.config,
-        num_text=num_text_of(decoder_run, said),
-    )
+    config = _config(decoder_run, said, code, decoder)
     return _save(DefaultWeights(config=config, code=code, decoder=decoder), table, out)
 
 
@@ -51,20 +46,25 @@ def rebundle(model: Path, decoder_run: Path, out: Path) -> Path:
     weights, table = load_default(model), table_of(model)
     decoder, said = _trained_decoder(decoder_run, weights.code)
     _check_basis(decoder_run, said, weights.code, table_digest(table))
-    config = replace(weights.config, decoder=decoder.config, num_text=num_text_of(decoder_run, said))
+    config = _config(decoder_run, said, weights.code, decoder)
     return _save(replace(weights, config=config, decoder=decoder), table, out)
 
 
-def num_text_of(run: Path, said: dict[str, Any]) -> int:
-    """Text states that the decoder of a run was trained with.
+def _config(run: Path, said: dict[str, Any], code: LatticeCode, decoder: CubeDecoder) -> DefaultConfig:
+    """Sizes of the parts, and the text states that the decoder of a run was trained with.
 
     Raises:
-        CheckpointError: the run does not say.
+        CheckpointError: the run does not say how many.
     """
-    num_text = said["task"].get("num_text")
-    if not isinstance(num_text, int) or num_text < 1:
-        raise CheckpointError(f"{run} says num_text = {num_text!r}, which must be 1 or more; train it again")
-    return num_text
+    try:
+        return DefaultConfig(
+            shape=code.shape.config,
+            color=code.paint.config,
+            decoder=decoder.config,
+            num_text=said["task"].get("num_text"),
+        )
+    except CheckpointError as error:
+        raise CheckpointError(f"{run}: {error}; train it again") from None
 
 
 def _trained_decoder(run: Path, code: LatticeCode) -> tuple[CubeDecoder, dict[str, Any]]:

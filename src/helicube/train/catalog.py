@@ -17,22 +17,29 @@ or "test"; train), `parts` (a list of {"name": …}; one) and `color_source` (ca
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helicube.errors import InputError
-from helicube.train.objects import PROCEDURAL, TrainingObject
+from helicube.train.objects import PROCEDURAL, TrainingObject, centred
+from helicube.train.shards import DAMAGED
 
 __all__ = ["load_catalog"]
 
-HALF = 0.96
-NEEDED = ("vertex_offset", "face_offset", "vertices", "faces", "face_color")
+# Of each array, the numbers that it may hold, by numpy's letters or names, and the shape of a row.
+LAYOUT: Mapping[str, tuple[set[str], tuple[int, ...]]] = {
+    "vertex_offset": ({"i", "u"}, ()),
+    "face_offset": ({"i", "u"}, ()),
+    "vertices": ({"f", "u"}, (3,)),
+    "faces": ({"i", "u"}, (3,)),
+    "face_color": ({"uint8"}, (3,)),
+    "face_part": ({"i", "u"}, ()),
+}
+OPTIONAL = {"face_part"}
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -68,18 +75,15 @@ def _read_arrays(path: Path) -> Arrays:
     try:
         with np.load(path) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except (ValueError, AttributeError, TypeError, EOFError, KeyError, BadZipFile, zlib.error):
+    except (AttributeError, *DAMAGED):
         raise InputError(f"{path} is damaged, or no .npz of plain arrays; write it again with numpy.savez") from None
-    if missing := [name for name in NEEDED if name not in arrays]:
+    if missing := [name for name in LAYOUT if name not in arrays and name not in OPTIONAL]:
         raise InputError(f"{path} has no {', '.join(missing)}; helicube.train.catalog says what it holds")
-    kinds = {"vertices": "fu", "face_part": "iu"} | dict.fromkeys(("vertex_offset", "face_offset", "faces"), "iu")
-    shapes = {"vertices": 3, "faces": 3, "face_color": 3}
-    for name in (*NEEDED, *(["face_part"] if "face_part" in arrays else [])):
-        array, columns = arrays[name], shapes.get(name)
-        wrong = array.shape[1:] != (() if columns is None else (columns,)) or array.dtype.kind not in kinds.get(
-            name, "u"
-        )
-        if wrong or (name == "face_color" and array.dtype != np.uint8):
+    for name, (kinds, row) in LAYOUT.items():
+        array = arrays.get(name)
+        if array is None:
+            continue
+        if array.ndim == 0 or array.shape[1:] != row or not kinds & {array.dtype.kind, array.dtype.name}:
             raise InputError(
                 f"{path}: {name} is {array.dtype} {array.shape}; helicube.train.catalog says what it holds"
             )
@@ -189,11 +193,10 @@ def _placed(vertices: NDArray[Any], faces: NDArray[np.int64], what: str) -> NDAr
     used = np.zeros(len(vertices), dtype=np.bool_)
     used[faces] = True
     corners = vertices[used].astype(np.float64)
-    low, high = corners.min(axis=0), corners.max(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
-        side = float((high - low).max())
+        side = float(np.ptp(corners, axis=0).max())
     if not 1e-30 < side < 1e30:
         raise InputError(f"{what} has the size {side:g}; give finite vertices that are not all one point")
     placed = np.zeros((len(vertices), 3), np.float32)
-    placed[used] = (corners - (low + high) / 2) * (2 * HALF / side)
+    placed[used] = centred(corners)
     return placed

@@ -8,7 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PROCEDURAL", "Named", "TrainingObject"]
+from helicube.geometry.box_sample import EXTENT
+
+__all__ = ["PROCEDURAL", "Named", "TrainingObject", "centred"]
 
 # What ids of objects that a program made start with.
 PROCEDURAL = "proc-"
@@ -47,3 +49,10 @@ class TrainingObject:
     part_names: tuple[str, ...]
     # Whether captions may name a colour, so that a recoloured copy may have them rewritten.
     captions_name_colors: bool = True
+
+
+def centred(points: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Points (V, 3) of some size, moved and scaled to where a `TrainingObject` has them."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    placed = ((points - (low + high) / 2) * (2 * EXTENT / float((high - low).max()))).astype(np.float32)
+    return np.asarray(np.clip(placed, -EXTENT, EXTENT))

@@ -11,12 +11,11 @@ from scipy.sparse.csgraph import connected_components
 
 from helicube.train.class_words import COLLECTIVE_CLASSES, DATA_CLASSES
 from helicube.train.color_names import color_name
-from helicube.train.objects import TrainingObject
+from helicube.train.objects import TrainingObject, centred
 from helicube.train.words import with_article
 
 __all__ = ["part_noun", "part_objects"]
 
-_HALF = 0.96
 _MIN_FACES = 8
 _MIN_FLATNESS = 0.01
 # Boxes of pieces that come this near, as a share of the object's box, belong to one part: a tire and its hub.
@@ -129,7 +128,6 @@ def _single(item: TrainingObject, rows: NDArray[np.int64], noun: str, number: in
     longest = float((high - low).max())
     if longest <= 0 or float((high - low).min()) < _MIN_FLATNESS * longest:
         return None
-    vertices = ((points - (low + high) / 2) * (2 * _HALF / longest)).astype(np.float32)
     whole = item.subclass if item.class_name in COLLECTIVE_CLASSES else item.class_name
     colors = item.face_colors[rows]
     return TrainingObject(
@@ -138,7 +136,7 @@ def _single(item: TrainingObject, rows: NDArray[np.int64], noun: str, number: in
         subclass=f"{noun} of {whole}",
         split=item.split,
         captions=_captions(item, rows, noun, whole),
-        vertices=np.clip(vertices, -_HALF, _HALF),
+        vertices=centred(points),
         faces=faces.reshape(-1, 3).astype(np.int64),
         face_colors=colors,
         face_parts=np.zeros(len(rows), dtype=np.uint8),

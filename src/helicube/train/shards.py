@@ -24,8 +24,10 @@ from helicube.geometry.files import whole_file
 from helicube.train.objects import PROCEDURAL, TrainingObject
 from helicube.train.worker_life import live_with_parent
 
-__all__ = ["ItemInfo", "ItemSet", "load_shards", "parse_infos", "prepare_shards", "shard_paths"]
+__all__ = ["DAMAGED", "ItemInfo", "ItemSet", "load_shards", "parse_infos", "prepare_shards", "shard_paths"]
 
+# What reading a damaged .npz, or one of something else, raises.
+DAMAGED = (ValueError, TypeError, EOFError, KeyError, BadZipFile, zlib.error)
 SHARD = 64
 # Raised when the same objects give other samples.
 VERSION = 1
@@ -148,7 +150,7 @@ def _opened(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
     try:
         with np.load(path) as shard:
             yield shard
-    except (ValueError, TypeError, EOFError, KeyError, BadZipFile, zlib.error) as error:
+    except DAMAGED as error:
         raise InputError(f"{path} is damaged ({error}); move it away and prepare again") from None
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zlib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -20,7 +18,7 @@ from helicube.geometry.files import whole_file
 from helicube.models.cube.lattice_code import LatticeCode
 from helicube.models.cube.palette import LEVELS, find_palette
 from helicube.train.items import TRAINING, unseen_mask
-from helicube.train.shards import ItemInfo, ItemSet, load_shards, parse_infos, shard_paths
+from helicube.train.shards import DAMAGED, ItemInfo, ItemSet, load_shards, parse_infos, shard_paths
 
 __all__ = ["TokenSet", "choose_tokens", "kept_tokens", "tokenize_items"]
 
@@ -102,7 +100,7 @@ def _kept(path: Path, key: str) -> TokenSet | None:
         with np.load(path) as file:
             if str(file["key"]) == key:
                 return TokenSet(infos=tuple(parse_infos(str(file["infos"]))), **{name: file[name] for name in ARRAYS})
-    except (ValueError, TypeError, EOFError, KeyError, BadZipFile, zlib.error):
+    except DAMAGED:
         pass
     return None
 

@@ -9,7 +9,7 @@ from itertools import count as count_from
 import numpy as np
 
 from helicube.errors import InputError
-from helicube.train.objects import PROCEDURAL, TrainingObject
+from helicube.train.objects import PROCEDURAL, TrainingObject, centred
 from helicube.train.procedural.describe import color_shares, describe, face_areas
 from helicube.train.procedural.draft import Draft
 from helicube.train.procedural.registry import CLASSES
@@ -17,8 +17,6 @@ from helicube.train.procedural.solid import Floats
 
 __all__ = ["generate", "generate_many"]
 
-# Half of the longest side of every training object.
-_HALF = 0.96
 # Objects of one class in a stream of `generate_many`; streams of different seeds share none.
 _STREAM = 1_000_000
 
@@ -53,9 +51,7 @@ def _finish(draft: Draft, class_name: str, seed: int) -> TrainingObject:
     points = np.concatenate([solid.vertices for solid in solids])
     faces = np.concatenate([solid.faces + start for solid, start in zip(solids, starts, strict=True)])
     points = points * (1 + draft.wobble * draft.rng.uniform(-1, 1, 3)) if draft.wobble else points
-    low, high = points.min(axis=0), points.max(axis=0)
-    vertices = ((points - (low + high) / 2) * (2 * _HALF / float((high - low).max()))).astype(np.float32)
-    np.clip(vertices, -_HALF, _HALF, out=vertices)
+    vertices = centred(points)
     sizes = [len(solid.faces) for solid in solids]
     areas = np.add.reduceat(face_areas(points, faces), np.cumsum([0, *sizes[:-1]]))
     shares = _shares(draft, areas)
